@@ -1,1 +1,29 @@
-//! Placeholder until the crate's first module lands.
+//! The lock-free engine of Sprag.
+//!
+//! Locks with fencing tokens and leases, fences and rate limiters on one flat, pointer-free area of
+//! memory: anonymous, for the threads of a process, or a mapped file, for the processes of a host,
+//! where any of them may die or be stopped at any instruction. No network, no async, no thread and
+//! no clock of its own: time, identity and randomness are arguments.
+//!
+//! Most users want the `sprag` crate, which brings a clock, waiting and handles. One file per noun:
+//! start at [`engine`](Engine), then [`lock`], [`waiter`], [`fence`], and below them `table`, `object`
+//! and [`region`].
+
+mod chunk;
+mod engine;
+pub mod error;
+pub mod fence;
+pub mod key;
+pub mod lock;
+mod object;
+pub mod region;
+pub mod session;
+pub mod sync;
+mod table;
+pub mod waiter;
+
+pub use engine::Engine;
+pub use error::{Error, Result};
+pub use fence::{Fence, Stale};
+pub use object::{Name, TOKEN_MAX};
+pub use session::SessionId;

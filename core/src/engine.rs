@@ -1,0 +1,109 @@
+//! The engine: a region with its tables, and the ways in.
+//!
+//! Each noun's operations are methods of [`Engine`] in the noun's own file. Time, identity and
+//! randomness are arguments; the engine reads no clock and starts no thread.
+
+use crate::chunk;
+use crate::error::{Error, Result};
+use crate::object::{Object, Objects};
+use crate::region::Region;
+use crate::session::{Process, SessionId, Sessions};
+use crate::table::{Actor, CellOwner, Found, Table};
+
+/// A region opened for use.
+pub struct Engine {
+    pub(crate) region: Region,
+    pub(crate) sessions: Sessions,
+    pub(crate) objects: Table<Objects>,
+    /// Percent of each cap that one session may fill.
+    share_percent: u32,
+}
+
+impl Engine {
+    /// An engine over a region of this process alone; one session may fill all of it.
+    pub fn local(region: Region) -> Self {
+        Self::new(region, Sessions::local(), 100)
+    }
+
+    fn new(region: Region, sessions: Sessions, share_percent: u32) -> Self {
+        Self {
+            objects: Table::new(&region),
+            region,
+            sessions,
+            share_percent,
+        }
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Opens a session. Its holds and waits end with it.
+    pub fn open_session(&self, process: Process, unix_ns: u64) -> Result<SessionId> {
+        self.sessions.open(&self.region, process, unix_ns)
+    }
+
+    /// Closes a session: what it holds is up for grabs from now on.
+    pub fn close_session(&self, session: SessionId) {
+        self.sessions.close(&self.region, session);
+    }
+
+    /// Whether a session is open and its process alive.
+    pub fn is_alive(&self, session: SessionId) -> bool {
+        self.sessions.is_alive(&self.region, session)
+    }
+
+    /// The partition that a key falls into, of [`Region::partitions`].
+    pub fn partition_of(&self, key: &[u8]) -> u32 {
+        let object = crate::key::mix(
+            self.region.hasher.hash(key),
+            crate::object::Kind::Lock as u64,
+        );
+        self.objects.partition(self.objects.home(object))
+    }
+
+    pub(crate) fn actor(&self, session: SessionId, cap: u32) -> Actor<'_> {
+        let share = (u64::from(cap) * u64::from(self.share_percent) / 100).max(1) as u32;
+        Actor {
+            sessions: &self.sessions,
+            session,
+            share,
+        }
+    }
+
+    #[cold]
+    pub(crate) fn insert_object(
+        &self,
+        object: &Object<'_>,
+        by: SessionId,
+        now_ns: u64,
+    ) -> Result<Found> {
+        self.region.note_time(now_ns);
+        let actor = self.actor(by, self.region.caps().objects);
+        let hash = object.hash();
+        let insert = || {
+            self.objects
+                .find_or_insert(&self.region, &actor, hash, object, now_ns)
+        };
+        match insert() {
+            Err(Error::Full {
+                what: chunk::WHAT, ..
+            }) if self.reclaim_long_names(now_ns) => insert(),
+            result => result,
+        }
+    }
+
+    pub(crate) fn write_chunks(&self, owner: CellOwner, name: &[u8]) -> Result<u32> {
+        chunk::write(&self.region, owner, name, |owner| self.is_current(owner))
+    }
+
+    fn is_current(&self, owner: CellOwner) -> bool {
+        self.objects.is_current(&self.region, owner)
+    }
+
+    /// Reclaims every idle entry whose name is in chunks; whether there was any.
+    fn reclaim_long_names(&self, _now_ns: u64) -> bool {
+        false
+    }
+}

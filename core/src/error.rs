@@ -1,0 +1,146 @@
+//! What can go wrong in the engine, each with what the caller can do about it.
+
+use std::path::PathBuf;
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name or key is empty or longer than [`NAME_BYTES_MAX`](crate::key::NAME_BYTES_MAX).
+    #[error("{what} is {len} bytes long; names are 1 to {max} bytes")]
+    NameLength {
+        /// Which argument.
+        what: &'static str,
+        /// Its length in bytes.
+        len: usize,
+        /// The longest length allowed.
+        max: usize,
+    },
+    /// A number lies outside its bounds.
+    #[error("{what} is {value}; it must be {min} to {max}")]
+    OutOfRange {
+        /// Which argument, with its unit.
+        what: &'static str,
+        /// What was given.
+        value: u64,
+        /// The lowest value allowed.
+        min: u64,
+        /// The highest value allowed.
+        max: u64,
+    },
+    /// A table is full of entries that are in use.
+    #[error(
+        "the region has no room for another {what} (cap {cap}, all in use); \
+         release some, or recreate the region with a higher cap (`sprag region resize`)"
+    )]
+    Full {
+        /// What there is no room for.
+        what: &'static str,
+        /// The cap that was reached.
+        cap: u64,
+    },
+    /// This session has reached its share of the region's cap.
+    #[error(
+        "this session already has {used} {what} in use, its share of the region's cap; \
+         release some, or open the region with a larger share"
+    )]
+    ShareExceeded {
+        /// What the share is of.
+        what: &'static str,
+        /// How many this session has.
+        used: u64,
+    },
+    /// The file system has no room for the region to grow.
+    #[error("the file system has no room for the region to grow ({source}); free some space")]
+    NoSpace {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The limiter exists with another definition.
+    #[error(
+        "limiter already exists as {existing}, asked for {asked}; \
+         open it with the same limit, or ask for an update"
+    )]
+    LimitDiffers {
+        /// The definition in the region.
+        existing: String,
+        /// The definition asked for.
+        asked: String,
+    },
+    /// A lock's token can rise no further, or a floor was given past the bound.
+    #[error("token {token} is past the highest possible, {max}; recreate the region")]
+    TokensExhausted {
+        /// The token that was reached.
+        token: u64,
+        /// The highest possible.
+        max: u64,
+    },
+    /// The region's words contradict each other: it was damaged, or something else writes to it.
+    #[error("the region is damaged ({what}); stop its users and remove it with `sprag region rm`")]
+    Damaged {
+        /// What was found.
+        what: &'static str,
+    },
+    /// The file is not a region.
+    #[error("{path} is not a Sprag region ({why}); name another, or move the file away")]
+    NotARegion {
+        /// The file.
+        path: PathBuf,
+        /// What gave it away.
+        why: &'static str,
+    },
+    /// The region was made by an incompatible release.
+    #[error(
+        "{path} has layout {found}, this release reads {supported}; drain it with the release that \
+         made it, then remove it with `sprag region rm`"
+    )]
+    Incompatible {
+        /// The file.
+        path: PathBuf,
+        /// The region's layout version or features.
+        found: String,
+        /// What this release reads.
+        supported: String,
+    },
+    /// The region's file was removed or replaced while open.
+    #[error("{path} was replaced or removed while open; all holds are lost; reopen the space")]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The region's owner or mode is not what it must be.
+    #[error("{path} {why}; fix its owner and mode, or name another")]
+    Permission {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The system refused an operation on the region's file.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The kernel refused the lock that shows that a session lives.
+    #[error(
+        "the file system cannot lock a byte of the region ({source}); put it on tmpfs or a local disk"
+    )]
+    NoKernelLock {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The platform or processor lacks something that the engine needs.
+    #[error("not supported here: {what}")]
+    Unsupported {
+        /// What is missing.
+        what: &'static str,
+    },
+}
+
+/// The engine's result.
+pub type Result<T, E = Error> = core::result::Result<T, E>;

@@ -1,0 +1,134 @@
+//! Fences: the resource's side of a token. A fence remembers the highest token it admitted and
+//! rejects lower ones, so that a paused holder that wakes up late cannot overwrite its successor.
+//!
+//! In a space a fence is an object: its highest token is the value of its state word (see
+//! [`crate::object`]), so each admission is one exchange. Fences are never reclaimed: forgetting one
+//! would admit the stale writer it was there to stop.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::object::{Kind, Name, Object, Plain};
+use crate::session::SessionId;
+use crate::table::ROUNDS_MAX;
+
+/// A fence to embed in your own storage, beside the data that it guards.
+///
+/// Read it, [`admit`](Self::admit), and write it back in the same transaction as the data. In SQL the
+/// whole step is one statement, and no row changed means rejected:
+///
+/// ```sql
+/// UPDATE accounts SET balance = :balance, fence = :token WHERE id = :id AND fence <= :token;
+/// ```
+///
+/// ```
+/// let mut fence = sprag_core::Fence::default();
+/// assert!(fence.admit(7).is_ok());
+/// assert!(fence.admit(7).is_ok()); // the same holder again
+/// assert_eq!(fence.admit(6).unwrap_err().highest, 7); // a stale one
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fence {
+    /// The highest token admitted; 0 before the first.
+    pub highest: u64,
+}
+
+/// A token that came too late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("token {token} is stale: the fence has admitted {highest}; give up what you hold")]
+pub struct Stale {
+    /// The token that was rejected.
+    pub token: u64,
+    /// The highest token admitted.
+    pub highest: u64,
+}
+
+impl Fence {
+    /// Admits a token not lower than the highest seen, and remembers it.
+    pub fn admit(&mut self, token: u64) -> Result<(), Stale> {
+        self.admit_if(token, token >= self.highest)
+    }
+
+    /// Admits a token strictly higher than the highest seen, and remembers it: once for each token.
+    pub fn admit_once(&mut self, token: u64) -> Result<(), Stale> {
+        self.admit_if(token, token > self.highest)
+    }
+
+    fn admit_if(&mut self, token: u64, is_fresh: bool) -> Result<(), Stale> {
+        // Token 0 means none and is never admitted.
+        if !is_fresh || token == 0 {
+            return Err(Stale {
+                token,
+                highest: self.highest,
+            });
+        }
+        self.highest = token;
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Prepares a fence's name. Names of at most 24 bytes allocate nothing.
+    pub fn fence_name(&self, name: &[u8]) -> Result<Name> {
+        Name::new(&self.region, "fence name", name)
+    }
+
+    /// Admits `token` if it is not lower than the highest admitted (`once`: strictly higher). One
+    /// exchange; none if the token equals the highest or is rejected.
+    pub fn admit(
+        &self,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        token: u64,
+        once: bool,
+    ) -> Result<Result<(), Stale>> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Fence,
+            name,
+        };
+        for _ in 0..ROUNDS_MAX {
+            let found = match self.objects.find(&self.region, object.hash(), &object) {
+                Some(found) => found,
+                None => self.insert_object(&object, by, now_ns)?,
+            };
+            let plain = Plain::decode(found.state);
+            let mut fence = Fence {
+                highest: plain.value,
+            };
+            let admitted = if once {
+                fence.admit_once(token)
+            } else {
+                fence.admit(token)
+            };
+            if admitted.is_err() || fence.highest == plain.value {
+                return Ok(admitted);
+            }
+            let after = Plain {
+                value: fence.highest,
+                ..plain
+            }
+            .encode();
+            let word = self.region.wide(found.at);
+            // AcqRel: an admission orders the guarded writes of holders that share memory.
+            if word.compare_exchange(found.state, after).is_ok() {
+                return Ok(Ok(()));
+            }
+        }
+        Err(Error::Damaged {
+            what: "a fence never settles",
+        })
+    }
+
+    /// The highest token admitted; 0 if none was.
+    pub fn fence_highest(&self, name: &Name) -> u64 {
+        let object = Object {
+            engine: self,
+            kind: Kind::Fence,
+            name,
+        };
+        self.objects
+            .find(&self.region, object.hash(), &object)
+            .map_or(0, |found| Plain::decode(found.state).value)
+    }
+}

@@ -1,0 +1,624 @@
+//! Locks: one holder per name, with a token and a lease, in one 128-bit word.
+//!
+//! # The state word of a live lock
+//!
+//! | bits | field | meaning |
+//! |---|---|---|
+//! | 0..3 | phase | LIVE |
+//! | 3 | held | set: `session` holds it; clear: free |
+//! | 4 | queue | set: there may be waiters; a free lock is then theirs, newcomers queue behind |
+//! | 5..11, 11..23 | session | the holder's generation and line; 0 while free |
+//! | 23..75 | time | region time in microseconds: the lease's end while held; when it was freed while free with a queue |
+//! | 75..128 | token | of the holder; of the last holder while free |
+//!
+//! Everything that must agree is in this word, so each transition is one exchange and there is no
+//! state in between to be finished by anyone:
+//!
+//! ```text
+//!                 acquire: token + 1
+//!  free(t) ─────────────────────────────▶ held(s, t+1, until) ◀──┐ renew, transfer: token kept,
+//!    ▲                                        │   │              │ only before `until`
+//!    │           release(t+1), break          │   └──────────────┘
+//!    ├────────────────────────────────────────┤
+//!    │   expired (until <= now) or s is dead  │  taken over at once by a newcomer when there is no
+//!    └────────────────────────────────────────┘  queue: held(s', t+2, until')
+//! ```
+//!
+//! A renewal and a steal exchange the same word, so one of them fails. A release, renewal or transfer
+//! names its token and fails on any other. A word never repeats: tokens rise, and reclaiming the
+//! cell raises the serial that the next entry's tokens start from.
+//!
+//! # With waiters
+//!
+//! A release only frees the word (keeping *queue*) and says whom to wake. The head of the queue then
+//! takes the lock by its own exchange; nobody grants on behalf of another, so a grant is always to
+//! one that lives and still wants it. See [`crate::waiter`].
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
+use crate::region::header;
+use crate::session::{GENERATION_BITS, Process, SessionId};
+use crate::table::{Found, LIVE, ROUNDS_MAX, field, phase};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+const HELD: u128 = 1 << 3;
+const QUEUE: u128 = 1 << 4;
+const TIME_BITS: u32 = 52;
+
+/// The shortest lease, in nanoseconds: one millisecond.
+pub const LEASE_NS_MIN: u64 = 1_000_000;
+/// The longest lease, in nanoseconds: 366 days.
+pub const LEASE_NS_MAX: u64 = 366 * 86_400 * 1_000_000_000;
+
+/// A decoded lock word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) holder: Option<SessionId>,
+    pub(crate) queue: bool,
+    pub(crate) time_us: u64,
+    pub(crate) token: u64,
+}
+
+impl State {
+    /// Free, with no queue.
+    pub(crate) fn free(token: u64) -> Self {
+        Self {
+            holder: None,
+            queue: false,
+            time_us: 0,
+            token,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn decode(state: u128) -> Self {
+        let session = SessionId::from_bits(field(state, 5, GENERATION_BITS + 12));
+        Self {
+            holder: (state & HELD != 0).then_some(session),
+            queue: state & QUEUE != 0,
+            time_us: field(state, 23, TIME_BITS),
+            token: field(state, 75, 53),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn encode(self) -> u128 {
+        let holder = self.holder.map_or(0, |session| HELD | session.bits() << 5);
+        let queue = if self.queue { QUEUE } else { 0 };
+        let time_us = self.time_us.min((1 << TIME_BITS) - 1);
+        LIVE | holder | queue | u128::from(time_us) << 23 | u128::from(self.token) << 75
+    }
+
+    /// No different from a new entry.
+    pub(crate) fn is_idle(self) -> bool {
+        self.holder.is_none() && !self.queue
+    }
+
+    /// Held by `by` under the next token. `None` when tokens are used up.
+    #[inline(always)]
+    pub(crate) fn granted(self, by: SessionId, until_us: u64) -> Option<Self> {
+        let token = self.token + 1;
+        (token <= TOKEN_MAX).then_some(Self {
+            holder: Some(by),
+            queue: self.queue,
+            time_us: until_us,
+            token,
+        })
+    }
+
+    /// Freed by its holder, by the end of its lease, or by force.
+    pub(crate) fn freed(self, now_us: u64) -> Self {
+        let time_us = if self.queue { now_us } else { 0 };
+        Self {
+            holder: None,
+            time_us,
+            ..self
+        }
+    }
+
+    /// Whether a hold's lease is over. The engine rounds its end up, so never before the holder's own.
+    #[inline(always)]
+    pub(crate) fn has_expired(self, now_us: u64) -> bool {
+        self.holder.is_some() && self.time_us <= now_us
+    }
+
+    /// Whether it is held under `token` and the lease still runs.
+    pub(crate) fn is_held_under(self, token: u64, now_us: u64) -> bool {
+        self.holder.is_some() && self.token == token && !self.has_expired(now_us)
+    }
+}
+
+/// A hold as the engine granted it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The fencing token: higher than any granted on this lock before.
+    pub token: u64,
+    /// Region time at which the engine lets others have the lock, in nanoseconds.
+    pub deadline_ns: u64,
+    pub(crate) cell: u32,
+}
+
+/// The answer to an attempt at a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It is held by the caller now.
+    Granted(Grant),
+    /// Somebody else holds it, or is queued for it.
+    Busy,
+}
+
+/// The answer to a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// Freed.
+    Done {
+        /// A waiter whose turn it is; wake it.
+        wake: Option<crate::waiter::Wake>,
+    },
+    /// Not held under this token, any more or ever: nothing was changed.
+    NotHeld,
+}
+
+/// The answer to a renewal or a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    /// The lease now ends at this region time, in nanoseconds.
+    Until(u64),
+    /// Not held under this token, any more or ever: nothing was changed.
+    NotHeld,
+}
+
+/// What an inspection saw of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockStatus {
+    /// The lock's name.
+    pub name: Vec<u8>,
+    /// The last token granted, or the one that the next grant follows.
+    pub token: u64,
+    /// The hold, if it is held.
+    pub hold: Option<HoldStatus>,
+    /// How many wait for it.
+    pub waiters: u32,
+}
+
+/// What an inspection saw of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldStatus {
+    /// The holder's process; `None` if its session is gone, or the hold is detached.
+    pub process: Option<Process>,
+    /// Whether the hold belongs to no session and lives until its lease ends.
+    pub detached: bool,
+    /// What is left of the lease, in nanoseconds; 0 once it is over.
+    pub lease_left_ns: u64,
+    /// Region time of the grant, in nanoseconds; `None` if not known.
+    pub since_ns: Option<u64>,
+}
+
+fn check_lease(lease_ns: u64) -> Result<()> {
+    if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
+        return Ok(());
+    }
+    Err(Error::OutOfRange {
+        what: "lease (ns)",
+        value: lease_ns,
+        min: LEASE_NS_MIN,
+        max: LEASE_NS_MAX,
+    })
+}
+
+/// The engine's end of a lease, in microseconds: rounded up, so never before the holder's own.
+#[inline(always)]
+pub(crate) fn until_us(now_ns: u64, lease_ns: u64) -> u64 {
+    (now_ns + lease_ns).div_ceil(1_000)
+}
+
+impl Engine {
+    /// Prepares a lock's name. Names of at most 24 bytes allocate nothing.
+    #[inline]
+    pub fn lock_name(&self, name: &[u8]) -> Result<Name> {
+        Name::new(&self.region, "lock name", name)
+    }
+
+    #[inline(always)]
+    pub(crate) fn find_lock(&self, name: &Name, by: SessionId, now_ns: u64) -> Result<Found> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        match self.objects.find(&self.region, object.hash(), &object) {
+            Some(found) => Ok(found),
+            None => self.insert_object(&object, by, now_ns),
+        }
+    }
+
+    /// Takes the lock if it is free and nobody is queued for it, or if its holder's lease is over or
+    /// its session dead. One exchange on one line when nobody else is about.
+    #[inline]
+    pub fn try_acquire(
+        &self,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Attempt> {
+        check_lease(lease_ns)?;
+        for _ in 0..ROUNDS_MAX {
+            let found = self.find_lock(name, by, now_ns)?;
+            let state = State::decode(found.state);
+            if !state.is_idle() && !self.may_take(found.cell, state, by, now_ns) {
+                return Ok(Attempt::Busy);
+            }
+            if let Some(grant) = self.take(found.cell, found.state, by, now_ns, lease_ns)? {
+                return Ok(Attempt::Granted(grant));
+            }
+        }
+        Err(Error::Damaged {
+            what: "a lock never settles",
+        })
+    }
+
+    /// Whether a newcomer may take a lock that is not plainly free.
+    #[cold]
+    fn may_take(&self, cell: u32, state: State, by: SessionId, now_ns: u64) -> bool {
+        let open = match state.holder {
+            None => true,
+            Some(holder) => {
+                state.has_expired(now_ns / 1_000)
+                    || (holder != by && !self.sessions.is_alive(&self.region, holder))
+            }
+        };
+        open && (!state.queue || self.first_waiter(cell, now_ns, true).is_none())
+    }
+
+    /// The granting exchange. `None` when the word changed since it was read.
+    #[inline(always)]
+    pub(crate) fn take(
+        &self,
+        cell: u32,
+        state: u128,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Option<Grant>> {
+        let until_us = until_us(now_ns, lease_ns);
+        let before = State::decode(state);
+        let Some(after) = before.granted(by, until_us) else {
+            return Err(Error::TokensExhausted {
+                token: before.token,
+                max: TOKEN_MAX,
+            });
+        };
+        // Acquire: pairs with the release by which the last holder freed it, so the new holder sees
+        // what the last one did. Release: publishes nothing but itself.
+        if self
+            .objects
+            .state(&self.region, cell)
+            .compare_exchange(state, after.encode())
+            .is_err()
+        {
+            return Ok(None);
+        }
+        self.note_since(cell, after.token, now_ns);
+        Ok(Some(Grant {
+            token: after.token,
+            deadline_ns: until_us * 1_000,
+            cell,
+        }))
+    }
+
+    /// Notes when a hold began, for inspection: microseconds, with the token's low bits to tell whose.
+    #[inline(always)]
+    fn note_since(&self, cell: u32, token: u64, now_ns: u64) {
+        let word = self.region.word(self.objects.at(cell) + OWN);
+        // Relaxed, and a plain store: a hint that says itself which token it belongs to. A stale
+        // store can only make an inspection say "not known".
+        word.store((now_ns / 1_000) << 12 | (token & 0xfff), Relaxed);
+    }
+
+    /// Frees a hold by its grant. One exchange when nobody waits; `now_ns` is asked only otherwise.
+    #[inline]
+    pub fn release(&self, grant: &Grant, now_ns: impl FnOnce() -> u64) -> Released {
+        let word = self.objects.state(&self.region, grant.cell);
+        let state = word.load();
+        let before = State::decode(state);
+        if phase(state) == LIVE
+            && before.holder.is_some()
+            && before.token == grant.token
+            && !before.queue
+            // Release: what the holder did comes before; pairs with the next grant's acquire.
+            && word.compare_exchange(state, before.freed(0).encode()).is_ok()
+        {
+            return Released::Done { wake: None };
+        }
+        self.release_slowly(grant.cell, grant.token, now_ns())
+    }
+
+    /// Frees a hold by the lock's name and its token.
+    pub fn release_by_name(&self, name: &Name, token: u64, now_ns: u64) -> Released {
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        match self.objects.find(&self.region, object.hash(), &object) {
+            Some(found) => self.release_slowly(found.cell, token, now_ns),
+            None => Released::NotHeld,
+        }
+    }
+
+    #[cold]
+    fn release_slowly(&self, cell: u32, token: u64, now_ns: u64) -> Released {
+        let freed = self.change(cell, |state| {
+            (state.holder.is_some() && state.token == token).then(|| state.freed(now_ns / 1_000))
+        });
+        match freed {
+            Some(state) => Released::Done {
+                wake: self.hand_on(cell, state, now_ns),
+            },
+            None => Released::NotHeld,
+        }
+    }
+
+    /// Exchanges a live lock's word for what `next` makes of it; `None` if `next` declines.
+    pub(crate) fn change(
+        &self,
+        cell: u32,
+        mut next: impl FnMut(State) -> Option<State>,
+    ) -> Option<State> {
+        let word = self.objects.state(&self.region, cell);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            if phase(state) != LIVE {
+                return None;
+            }
+            let after = next(State::decode(state))?;
+            if word.compare_exchange(state, after.encode()).is_ok() {
+                return Some(after);
+            }
+        }
+        None
+    }
+
+    /// Moves the end of a hold's lease to `now_ns + lease_ns`. Fails once the lease is over, stolen
+    /// or not: the holder has been told so by its own clock.
+    pub fn renew(&self, grant: &Grant, now_ns: u64, lease_ns: u64) -> Result<Renewed> {
+        self.renew_cell(grant.cell, grant.token, None, now_ns, lease_ns)
+    }
+
+    /// [`renew`](Self::renew) by the lock's name and the hold's token.
+    pub fn renew_by_name(
+        &self,
+        name: &Name,
+        token: u64,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Renewed> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        match self.objects.find(&self.region, object.hash(), &object) {
+            Some(found) => self.renew_cell(found.cell, token, None, now_ns, lease_ns),
+            None => {
+                check_lease(lease_ns)?;
+                Ok(Renewed::NotHeld)
+            }
+        }
+    }
+
+    /// Hands a hold to another session, token kept, with a lease of its own.
+    pub fn transfer(
+        &self,
+        grant: &Grant,
+        to: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Renewed> {
+        self.renew_cell(grant.cell, grant.token, Some(to), now_ns, lease_ns)
+    }
+
+    /// [`transfer`](Self::transfer) by the lock's name and the hold's token: how a process takes over
+    /// a hold that it was handed. Gives the grant, so that the new holder can release by it.
+    pub fn adopt(
+        &self,
+        name: &Name,
+        token: u64,
+        to: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Option<Grant>> {
+        check_lease(lease_ns)?;
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
+            return Ok(None);
+        };
+        let renewed = self.renew_cell(found.cell, token, Some(to), now_ns, lease_ns)?;
+        Ok(match renewed {
+            Renewed::Until(deadline_ns) => Some(Grant {
+                token,
+                deadline_ns,
+                cell: found.cell,
+            }),
+            Renewed::NotHeld => None,
+        })
+    }
+
+    fn renew_cell(
+        &self,
+        cell: u32,
+        token: u64,
+        to: Option<SessionId>,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Renewed> {
+        check_lease(lease_ns)?;
+        let until_us = until_us(now_ns, lease_ns);
+        let renewed = self.change(cell, |state| {
+            state.is_held_under(token, now_ns / 1_000).then_some(State {
+                holder: to.or(state.holder),
+                time_us: until_us,
+                ..state
+            })
+        });
+        Ok(match renewed {
+            Some(_) => Renewed::Until(until_us * 1_000),
+            None => Renewed::NotHeld,
+        })
+    }
+
+    /// Whether the hold is still the lock's. One load; `is_valid` by the holder's own deadline is
+    /// cheaper still and needs no region.
+    pub fn is_held(&self, grant: &Grant, now_ns: u64) -> bool {
+        let state = self.objects.state(&self.region, grant.cell).load();
+        phase(state) == LIVE && State::decode(state).is_held_under(grant.token, now_ns / 1_000)
+    }
+
+    /// Takes a lock away from its holder, whoever that is, and notes who did it. `None` if it was
+    /// not held. The holder's token stays spent, so a fence rejects what it still writes.
+    pub fn break_lock(&self, name: &Name, by: Process, now_ns: u64) -> Option<Broken> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        let freed = self.change(found.cell, |state| {
+            state.holder.is_some().then(|| state.freed(now_ns / 1_000))
+        })?;
+        self.note_break(found.cell, freed.token, by, now_ns);
+        Some(Broken {
+            token: freed.token,
+            wake: self.hand_on(found.cell, freed, now_ns),
+        })
+    }
+
+    /// What is known of one lock; `None` if it has no entry, which means free.
+    pub fn lock_status(&self, name: &Name, now_ns: u64) -> Option<LockStatus> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        self.status(found.cell, now_ns)
+    }
+
+    /// Calls `visit` with each lock whose name begins with `prefix`, in no particular order. A lock
+    /// that changes hands meanwhile is seen before or after, never in between.
+    pub fn for_each_lock(&self, prefix: &[u8], now_ns: u64, mut visit: impl FnMut(LockStatus)) {
+        self.objects.for_each(&self.region, |cell, at, state| {
+            if phase(state) == LIVE
+                && Objects::kind(&self.region, at) == Kind::Lock as u8
+                && Objects::name(&self.region, at).starts_with(prefix)
+                && let Some(status) = self.status(cell, now_ns)
+            {
+                visit(status);
+            }
+        });
+    }
+
+    fn status(&self, cell: u32, now_ns: u64) -> Option<LockStatus> {
+        let at = self.objects.at(cell);
+        let word = self.region.wide(at);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Lock as u8 {
+                return None;
+            }
+            let name = Objects::name(&self.region, at);
+            let since = self.region.word(at + OWN).load(Relaxed);
+            // Acquire fence by the second load's own order; unchanged means that the name and the
+            // note were this state's.
+            if word.load() != state {
+                continue;
+            }
+            let lock = State::decode(state);
+            let hold = lock.holder.map(|holder| HoldStatus {
+                process: self.sessions.process(&self.region, holder),
+                detached: holder == SessionId::DETACHED,
+                lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
+                since_ns: (since & 0xfff == lock.token & 0xfff).then_some((since >> 12) * 1_000),
+            });
+            let waiters = if lock.queue {
+                self.count_waiters(cell)
+            } else {
+                0
+            };
+            return Some(LockStatus {
+                name,
+                token: lock.token,
+                hold,
+                waiters,
+            });
+        }
+        None
+    }
+
+    fn note_break(&self, cell: u32, token: u64, by: Process, now_ns: u64) {
+        let hint = self.region.word(header::BREAK_HINT).fetch_add(1, Relaxed);
+        let at = self.region.break_at(hint as u32 % crate::region::BREAKS);
+        let name = Objects::name(&self.region, self.objects.at(cell));
+        let put = |i: usize, value| self.region.word(at + i * 8).store(value, Relaxed);
+        // A record is torn only if the ring goes once round during these stores; it is for people.
+        put(0, now_ns);
+        put(1, token);
+        put(2, u64::from(by.pid));
+        put(3, name.len() as u64);
+        for (i, chunk) in name.chunks(8).take(12).enumerate() {
+            let mut padded = [0; 8];
+            padded[..chunk.len()].copy_from_slice(chunk);
+            put(4 + i, u64::from_le_bytes(padded));
+        }
+    }
+
+    /// The last forced releases, oldest first, at most 64.
+    pub fn breaks(&self) -> Vec<BreakRecord> {
+        let next = self.region.word(header::BREAK_HINT).load(Acquire);
+        let first = next.saturating_sub(u64::from(crate::region::BREAKS));
+        (first..next)
+            .map(|i| {
+                let at = self
+                    .region
+                    .break_at((i % u64::from(crate::region::BREAKS)) as u32);
+                let get = |i: usize| self.region.word(at + i * 8).load(Relaxed);
+                let mut name: Vec<u8> = (4..16).flat_map(|i| get(i).to_le_bytes()).collect();
+                name.truncate(get(3).min(96) as usize);
+                BreakRecord {
+                    at_ns: get(0),
+                    token: get(1),
+                    by_pid: get(2) as u32,
+                    name,
+                }
+            })
+            .collect()
+    }
+}
+
+/// A lock that was taken away from its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The token of the hold that was ended.
+    pub token: u64,
+    /// A waiter whose turn it is; wake it.
+    pub wake: Option<crate::waiter::Wake>,
+}
+
+/// One forced release, for audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakRecord {
+    /// Region time, in nanoseconds.
+    pub at_ns: u64,
+    /// The token of the hold that was ended.
+    pub token: u64,
+    /// Process id of whoever did it.
+    pub by_pid: u32,
+    /// The lock's name, its first 96 bytes.
+    pub name: Vec<u8>,
+}

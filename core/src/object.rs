@@ -1,0 +1,303 @@
+//! The objects table: locks, fences and limiter names, one 64-byte cell each.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..16 | state word, below and in the kind's own file |
+//! | 16..24 | *meta*: bits 0..8 kind, 8..24 name length, 24..56 home block |
+//! | 24..48 | the name, if at most 24 bytes; else its hash and the index of its first chunk |
+//! | 48..64 | two words of the kind's own |
+//!
+//! State words that do not belong to a kind:
+//!
+//! | phase | bits |
+//! |---|---|
+//! | EMPTY, RETIRED | 75..128 serial |
+//! | CLAIMED | 3..9 session generation, 11..23 session, 23..55 home block, 75..128 serial |
+//!
+//! A live lock keeps its serial, which is its token, in the same bits ([`crate::lock`]). The other
+//! kinds hold one 64-bit value, and share one form ([`Plain`]):
+//!
+//! | bits | field |
+//! |---|---|
+//! | 0..3 | phase |
+//! | 11..64 | serial |
+//! | 64..128 | value |
+
+use crate::chunk;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::key;
+use crate::lock;
+use crate::region::{Region, Section};
+use crate::session::SessionId;
+use crate::table::{
+    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field, phase,
+};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+pub(crate) const META: usize = 16;
+const NAME: usize = 24;
+/// First word of the kind's own.
+pub(crate) const OWN: usize = 48;
+/// Bytes of a name that fit its cell.
+const INLINE: usize = 24;
+
+const SERIAL: u32 = 75;
+/// The highest serial, and so the highest token: 2^53 - 1, which a JSON number can carry exactly.
+pub const TOKEN_MAX: u64 = (1 << 53) - 1;
+
+/// What an object is; part of its identity beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Lock = 1,
+    Fence = 2,
+    Limiter = 3,
+}
+
+pub(crate) fn serial(state: u128) -> u64 {
+    field(state, SERIAL, 53)
+}
+
+fn with_serial(phase: u128, serial: u64) -> u128 {
+    phase | u128::from(serial.min(TOKEN_MAX)) << SERIAL
+}
+
+/// The state of a live fence or limiter name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Plain {
+    pub(crate) serial: u64,
+    pub(crate) value: u64,
+}
+
+impl Plain {
+    pub(crate) fn decode(state: u128) -> Self {
+        Self {
+            serial: field(state, 11, 53),
+            value: field(state, 64, 64),
+        }
+    }
+
+    pub(crate) fn encode(self) -> u128 {
+        LIVE | u128::from(self.serial.min(TOKEN_MAX)) << 11 | u128::from(self.value) << 64
+    }
+}
+
+pub(crate) struct Objects;
+
+impl Objects {
+    pub(crate) fn kind(region: &Region, at: usize) -> u8 {
+        // Relaxed here and for the name: written before the cell went LIVE, which its reader acquired.
+        region.word(at + META).load(Relaxed) as u8
+    }
+
+    /// The name in a cell; valid if the state word is unchanged after.
+    pub(crate) fn name(region: &Region, at: usize) -> Vec<u8> {
+        let len = (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize;
+        if len > INLINE {
+            return chunk::read(region, region.word(at + NAME + 8).load(Relaxed) as u32, len);
+        }
+        let mut name: Vec<u8> = (0..INLINE / 8)
+            .flat_map(|i| region.word(at + NAME + i * 8).load(Relaxed).to_le_bytes())
+            .collect();
+        name.truncate(len);
+        name
+    }
+}
+
+impl Flavour for Objects {
+    const CELL_BYTES: usize = 64;
+    const WHAT: &'static str = "lock, fence or limiter";
+    const COUNTER: usize = 0;
+
+    fn section(region: &Region) -> &Section {
+        &region.geometry.objects
+    }
+
+    fn cap(region: &Region) -> u32 {
+        region.caps().objects
+    }
+
+    fn claimed(empty: u128, claim: Claim) -> u128 {
+        with_serial(CLAIMED, serial(empty))
+            | u128::from(claim.session.generation) << 3
+            | u128::from(claim.session.index) << 11
+            | u128::from(claim.home) << 23
+    }
+
+    fn claim_of(claimed: u128) -> Claim {
+        Claim {
+            session: SessionId {
+                index: field(claimed, 11, 12) as u16,
+                generation: field(claimed, 3, 6) as u8,
+            },
+            home: field(claimed, 23, 32) as u32,
+            payload: 0,
+        }
+    }
+
+    fn live(region: &Region, at: usize, claimed: u128) -> u128 {
+        let serial = serial(claimed);
+        if Self::kind(region, at) == Kind::Lock as u8 {
+            let home = Self::claim_of(claimed).home;
+            let blocks = region.geometry.objects.units / region.partitions();
+            let partition = (home / blocks).min(region.partitions() - 1);
+            // Acquire by the exchange that decided the insertion: no retirement of this name that
+            // came before it is missed.
+            let floor = region.floor(partition).load(Acquire);
+            lock::State::free(serial.max(floor)).encode()
+        } else {
+            Plain { serial, value: 0 }.encode()
+        }
+    }
+
+    fn idle(region: &Region, at: usize, live: u128) -> Idle {
+        if Self::kind(region, at) != Kind::Lock as u8 {
+            Idle::Never
+        } else if lock::State::decode(live).is_idle() {
+            Idle::Now
+        } else {
+            Idle::Unforeseen
+        }
+    }
+
+    fn retired(region: &Region, at: usize, live: u128) -> u128 {
+        let last = if Self::kind(region, at) == Kind::Lock as u8 {
+            serial(live)
+        } else {
+            Plain::decode(live).serial
+        };
+        with_serial(RETIRED, last)
+    }
+
+    fn preserve(region: &Region, partition: u32, retired: u128) {
+        // AcqRel: before the cell is emptied, so before its name can be inserted anew.
+        region
+            .floor(partition.min(region.partitions() - 1))
+            .fetch_max(serial(retired), AcqRel);
+    }
+
+    fn emptied(state: u128) -> u128 {
+        with_serial(EMPTY, serial(state) + 1)
+    }
+
+    fn home_of(region: &Region, _: &Table<Self>, at: usize, _: u128) -> u32 {
+        (region.word(at + META).load(Relaxed) >> 24) as u32
+    }
+}
+
+/// The name of an object, with its hash and words made once.
+#[derive(Clone)]
+pub struct Name {
+    bytes: Bytes,
+    words: [u64; 3],
+    /// Hash of the bytes; each kind mixes its own from it.
+    hash: u64,
+}
+
+#[derive(Clone)]
+enum Bytes {
+    Inline(u8),
+    Long(std::sync::Arc<[u8]>),
+}
+
+impl Name {
+    pub(crate) fn new(region: &Region, what: &'static str, bytes: &[u8]) -> Result<Self> {
+        key::check_name(what, bytes)?;
+        let hash = region.hasher.hash(bytes);
+        Ok(if bytes.len() <= INLINE {
+            Self {
+                bytes: Bytes::Inline(bytes.len() as u8),
+                words: key::words(bytes),
+                hash,
+            }
+        } else {
+            Self {
+                bytes: Bytes::Long(bytes.into()),
+                words: [hash, 0, 0],
+                hash,
+            }
+        })
+    }
+
+    /// The bytes of the name.
+    pub fn to_vec(&self) -> Vec<u8> {
+        match &self.bytes {
+            Bytes::Inline(len) => {
+                let mut bytes: Vec<u8> = self.words.iter().flat_map(|w| w.to_le_bytes()).collect();
+                bytes.truncate(*len as usize);
+                bytes
+            }
+            Bytes::Long(bytes) => bytes.to_vec(),
+        }
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        match &self.bytes {
+            Bytes::Inline(len) => *len as usize,
+            Bytes::Long(bytes) => bytes.len(),
+        }
+    }
+
+    pub(crate) fn raw_hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// An object to find or insert.
+pub(crate) struct Object<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) kind: Kind,
+    pub(crate) name: &'a Name,
+}
+
+impl Object<'_> {
+    #[inline(always)]
+    pub(crate) fn hash(&self) -> u64 {
+        key::mix(self.name.hash, self.kind as u64)
+    }
+
+    #[inline(always)]
+    fn meta(&self) -> u64 {
+        self.kind as u64 | (self.name.len() as u64) << 8
+    }
+}
+
+impl Entry<Objects> for Object<'_> {
+    #[inline(always)]
+    fn matches(&self, region: &Region, at: usize, _: u128) -> bool {
+        let word = |offset| region.word(at + offset).load(Relaxed);
+        if word(META) & 0xff_ffff != self.meta() || word(NAME) != self.name.words[0] {
+            return false;
+        }
+        match &self.name.bytes {
+            Bytes::Inline(_) => {
+                word(NAME + 8) == self.name.words[1] && word(NAME + 16) == self.name.words[2]
+            }
+            Bytes::Long(bytes) => chunk::equals(region, word(NAME + 8) as u32, bytes),
+        }
+    }
+
+    fn payload(&self) -> u32 {
+        0
+    }
+
+    fn write(&self, region: &Region, at: usize, home: u32, owner: CellOwner) -> Result<()> {
+        let put = |offset, value| region.word(at + offset).store(value, Relaxed);
+        put(META, self.meta() | u64::from(home) << 24);
+        let mut words = self.name.words;
+        if let Bytes::Long(bytes) = &self.name.bytes {
+            words[1] = self.engine.write_chunks(owner, bytes)?.into();
+        }
+        for (i, word) in words.into_iter().enumerate() {
+            put(NAME + i * 8, word);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a state is that of a live cell.
+pub(crate) fn is_live(state: u128) -> bool {
+    phase(state) == LIVE
+}

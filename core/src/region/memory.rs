@@ -1,0 +1,171 @@
+//! The flat area behind a region: who may touch which byte, and how.
+//!
+//! Region bytes are reached only through the three accessors here, each an atomic word. An offset
+//! that lies outside (only a damaged or hostile region can produce one) lands on the *sink* line of
+//! the header, so that it can falsify state but never leave the area.
+
+use crate::sync::{Half, Wide, Word};
+
+/// Byte offset of the sink line, the last line of the header page.
+pub(crate) const SINK: usize = 4096 - 64;
+
+#[cfg(not(loom))]
+pub(crate) use mapped::Memory;
+#[cfg(loom)]
+pub(crate) use modelled::Memory;
+
+#[cfg(not(loom))]
+mod mapped {
+    use super::{Half, SINK, Wide, Word};
+    use memmap2::{MmapOptions, MmapRaw};
+    use std::fs::File;
+    use std::io;
+
+    /// A mapping of `len` bytes, anonymous or of a file.
+    pub(crate) struct Memory {
+        map: MmapRaw,
+        base: *const u8,
+        /// Highest offset at which a whole 16-byte word still fits.
+        last: usize,
+    }
+
+    // SAFETY: the mapping is shared memory; it is reached only through atomic words.
+    unsafe impl Send for Memory {}
+    // SAFETY: as above.
+    unsafe impl Sync for Memory {}
+
+    impl Memory {
+        pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+            let map = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
+            Ok(Self::new(MmapRaw::from(map), len))
+        }
+
+        /// Maps `len` bytes of `file`, shared and writable.
+        pub(crate) fn of_file(file: &File, len: usize) -> io::Result<Self> {
+            let map = MmapOptions::new().len(len).map_raw(file)?;
+            Ok(Self::new(map, len))
+        }
+
+        fn new(map: MmapRaw, len: usize) -> Self {
+            let base = map.as_ptr();
+            assert!(
+                len >= 4096 && base as usize % 4096 == 0,
+                "a region is whole pages"
+            );
+            Self {
+                map,
+                base,
+                last: len - 16,
+            }
+        }
+
+        pub(crate) fn len(&self) -> usize {
+            self.map.len()
+        }
+
+        /// The address of `offset`, rounded down to `align`, or the sink's.
+        #[inline(always)]
+        fn at(&self, offset: usize, align: usize) -> *const u8 {
+            let offset = if offset <= self.last {
+                offset & !(align - 1)
+            } else {
+                SINK
+            };
+            // SAFETY: `offset` is at most `last` or is the sink, so a 16-byte word there lies
+            // inside the mapping, which lives as long as `self`.
+            unsafe { self.base.add(offset) }
+        }
+
+        #[inline(always)]
+        pub(crate) fn word(&self, offset: usize) -> &Word {
+            // SAFETY: in bounds and 8-byte aligned by `at`; `Word` is a bare atomic, valid for any
+            // bytes, and nothing reaches the same bytes as a plain value.
+            unsafe { &*self.at(offset, 8).cast::<Word>() }
+        }
+
+        #[inline(always)]
+        pub(crate) fn half(&self, offset: usize) -> &Half {
+            // SAFETY: as in `word`, with 4-byte alignment.
+            unsafe { &*self.at(offset, 4).cast::<Half>() }
+        }
+
+        #[inline(always)]
+        pub(crate) fn wide(&self, offset: usize) -> &Wide {
+            // SAFETY: as in `word`, with 16-byte alignment.
+            unsafe { &*self.at(offset, 16).cast::<Wide>() }
+        }
+    }
+}
+
+/// Under loom the area is three lists of modelled words. A model's region is a few kilobytes.
+#[cfg(loom)]
+mod modelled {
+    use super::{Half, SINK, Wide, Word};
+    use std::cell::UnsafeCell;
+    use std::collections::HashMap;
+    use std::io;
+    use std::sync::Mutex;
+
+    pub(crate) struct Memory {
+        len: usize,
+        words: Lazy<Word>,
+        halves: Lazy<Half>,
+        wides: Lazy<Wide>,
+    }
+
+    /// Words made at first touch: loom keeps history for each, so untouched ones must not exist.
+    struct Lazy<T>(Mutex<UnsafeCell<HashMap<usize, Box<T>>>>);
+
+    impl<T> Lazy<T> {
+        fn new() -> Self {
+            Self(Mutex::new(UnsafeCell::new(HashMap::new())))
+        }
+
+        fn get(&self, offset: usize, make: impl FnOnce() -> T) -> &T {
+            let map = self.0.lock().unwrap();
+            // SAFETY: the map is only reached under the mutex; boxes never move or go away while
+            // `self` lives, so a reference to one outlives the guard.
+            unsafe {
+                let word: *const T = &**(*map.get())
+                    .entry(offset)
+                    .or_insert_with(|| Box::new(make()));
+                &*word
+            }
+        }
+    }
+
+    impl Memory {
+        pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+            Ok(Self {
+                len,
+                words: Lazy::new(),
+                halves: Lazy::new(),
+                wides: Lazy::new(),
+            })
+        }
+
+        pub(crate) fn len(&self) -> usize {
+            self.len
+        }
+
+        fn at(&self, offset: usize, align: usize) -> usize {
+            if offset + 16 <= self.len {
+                offset & !(align - 1)
+            } else {
+                SINK
+            }
+        }
+
+        pub(crate) fn word(&self, offset: usize) -> &Word {
+            self.words.get(self.at(offset, 8), || Word::new(0))
+        }
+
+        pub(crate) fn half(&self, offset: usize) -> &Half {
+            self.halves.get(self.at(offset, 4), || Half::new(0))
+        }
+
+        pub(crate) fn wide(&self, offset: usize) -> &Wide {
+            self.wides.get(self.at(offset, 16), || Wide::new(0))
+        }
+    }
+}

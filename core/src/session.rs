@@ -1,0 +1,297 @@
+//! Sessions: who is there. Holds, waits and claims name one, and die with it.
+//!
+//! A session is a line of the region. In a shared region its owner also holds a kernel lock (an open
+//! file description lock, `F_OFD_SETLK`) on one byte of the file, which the kernel drops when the last
+//! copy of the descriptor closes: on death, on exec (close-on-exec), and in forked children, which
+//! close theirs (the api layer sees to it). So liveness is the kernel's word, never a bare pid.
+//!
+//! | word | field | written by |
+//! |---|---|---|
+//! | 0 | bit 0: open; bits 8..40: generation, one higher for each owner of the line | the owner |
+//! | 8 | process id (of its own namespace) | the owner |
+//! | 16 | process start time, in clock ticks since boot | the owner |
+//! | 24 | inode of its pid namespace | the owner |
+//! | 32, 40 | cells of the objects and the limiter keys table that it created | anyone, see `table` |
+//! | 48 | unix time of opening, in nanoseconds | the owner |
+//!
+//! ```text
+//!  closed ──(kernel lock, or exchange in memory)──▶ open, generation + 1 ──close or death──▶ closed
+//! ```
+
+use crate::error::{Error, Result};
+use crate::region::{Region, SESSIONS_MAX, header};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+/// A session, as state words name it: its line, and the low bits of the line's generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId {
+    pub(crate) index: u16,
+    pub(crate) generation: u8,
+}
+
+pub(crate) const GENERATION_BITS: u32 = 6;
+
+impl SessionId {
+    /// Names nobody: what it holds lives until its lease ends. For holds handed from one process to
+    /// another, such as those that a shell script acquires and releases with two commands.
+    pub const DETACHED: Self = Self {
+        index: SESSIONS_MAX as u16 - 1,
+        generation: 0,
+    };
+
+    /// The index of its line.
+    pub fn index(self) -> u16 {
+        self.index
+    }
+
+    pub(crate) fn bits(self) -> u128 {
+        u128::from(self.generation) | u128::from(self.index) << GENERATION_BITS
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self {
+            index: (bits >> GENERATION_BITS & 0xfff) as u16,
+            generation: (bits & ((1 << GENERATION_BITS) - 1)) as u8,
+        }
+    }
+}
+
+/// What a session says of its process; 0 where unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Process id, in the process's own namespace.
+    pub pid: u32,
+    /// Start time, in clock ticks since boot: tells a reused pid.
+    pub start_ticks: u64,
+    /// Inode of the pid namespace.
+    pub pid_namespace: u64,
+}
+
+/// How one process tells which sessions live.
+pub struct Sessions {
+    #[cfg(not(loom))]
+    shared: Option<Shared>,
+}
+
+/// A shared region's side of it: one session to an open file description.
+#[cfg(not(loom))]
+struct Shared {
+    file: std::fs::File,
+    own: std::sync::OnceLock<SessionId>,
+}
+
+const OPEN: u64 = 1;
+
+impl Sessions {
+    /// For anonymous memory: sessions live until closed.
+    pub(crate) fn local() -> Self {
+        Self {
+            #[cfg(not(loom))]
+            shared: None,
+        }
+    }
+
+    /// For a shared region: `file` is an open file description of its own, that carries the kernel
+    /// lock of the one session opened through this value.
+    #[cfg(not(loom))]
+    pub(crate) fn shared(file: std::fs::File) -> Self {
+        Self {
+            shared: Some(Shared {
+                file,
+                own: std::sync::OnceLock::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn counter_at(region: &Region, index: u16, counter: usize) -> usize {
+        region.session_at(u32::from(index) % region.caps().sessions) + 32 + 8 * counter
+    }
+
+    /// Opens a session.
+    pub(crate) fn open(
+        &self,
+        region: &Region,
+        process: Process,
+        unix_ns: u64,
+    ) -> Result<SessionId> {
+        let cap = region.caps().sessions;
+        // Each opening starts past the last, so that an index is reused as late as can be.
+        let hint = region.word(header::SESSION_HINT).fetch_add(1, Relaxed);
+        for i in 0..cap {
+            let index = ((hint + u64::from(i)) % u64::from(cap)) as u16;
+            let at = region.session_at(index.into());
+            let control = region.word(at);
+            let before = control.load(Acquire);
+            let generation = (before >> 8).wrapping_add(1) & u64::from(u32::MAX);
+            #[cfg(not(loom))]
+            if let Some(shared) = &self.shared {
+                if shared.own.get().is_some() || !ofd::try_lock(&shared.file, index)? {
+                    continue;
+                }
+            } else if before & OPEN != 0 {
+                continue;
+            }
+            #[cfg(loom)]
+            if before & OPEN != 0 {
+                continue;
+            }
+            // In memory this exchange decides; under the kernel lock nobody else writes.
+            let after = generation << 8 | OPEN;
+            if control
+                .compare_exchange(before, after, AcqRel, Relaxed)
+                .is_err()
+            {
+                continue;
+            }
+            for (offset, value) in [
+                (8, u64::from(process.pid)),
+                (16, process.start_ticks),
+                (24, process.pid_namespace),
+                (48, unix_ns),
+            ] {
+                // Relaxed: for people to read.
+                region.word(at + offset).store(value, Relaxed);
+            }
+            let generation = (generation & ((1 << GENERATION_BITS) - 1)) as u8;
+            let session = SessionId { index, generation };
+            #[cfg(not(loom))]
+            if let Some(shared) = &self.shared {
+                let _ = shared.own.set(session);
+            }
+            return Ok(session);
+        }
+        Err(Error::Full {
+            what: "session",
+            cap: cap.into(),
+        })
+    }
+
+    /// Closes a session: what it holds is up for grabs from now on.
+    pub(crate) fn close(&self, region: &Region, session: SessionId) {
+        let control = region.word(region.session_at(session.index.into()));
+        let now = control.load(Acquire);
+        if Self::names(now, session) {
+            // Release: pairs with the acquire in `is_alive`.
+            let _ = control.compare_exchange(now, now & !OPEN, Release, Relaxed);
+        }
+        #[cfg(not(loom))]
+        if let Some(shared) = &self.shared {
+            ofd::unlock(&shared.file, session.index);
+        }
+    }
+
+    fn names(control: u64, session: SessionId) -> bool {
+        control & OPEN != 0
+            && (control >> 8) & ((1 << GENERATION_BITS) - 1) == u64::from(session.generation)
+    }
+
+    /// Whether a session lives. In a shared region a system call, unless the region itself says no.
+    pub(crate) fn is_alive(&self, region: &Region, session: SessionId) -> bool {
+        if session == SessionId::DETACHED {
+            return true;
+        }
+        if u32::from(session.index) >= region.caps().sessions {
+            return false;
+        }
+        // Acquire: pairs with `open` and `close`.
+        let control = region
+            .word(region.session_at(session.index.into()))
+            .load(Acquire);
+        if !Self::names(control, session) {
+            return false;
+        }
+        #[cfg(not(loom))]
+        if let Some(shared) = &self.shared {
+            // The kernel never reports a description's own lock to itself.
+            return shared.own.get() == Some(&session)
+                || ofd::is_locked_by_other(&shared.file, session.index);
+        }
+        true
+    }
+
+    /// What a session says of its process; `None` if the session is not open any more.
+    pub(crate) fn process(&self, region: &Region, session: SessionId) -> Option<Process> {
+        if u32::from(session.index) >= region.caps().sessions {
+            return None;
+        }
+        let at = region.session_at(session.index.into());
+        let process = Process {
+            pid: region.word(at + 8).load(Relaxed) as u32,
+            start_ticks: region.word(at + 16).load(Relaxed),
+            pid_namespace: region.word(at + 24).load(Relaxed),
+        };
+        Self::names(region.word(at).load(Acquire), session).then_some(process)
+    }
+}
+
+/// Open file description locks on single bytes far past the end of the file.
+#[cfg(all(not(loom), target_os = "linux"))]
+mod ofd {
+    use crate::error::{Error, Result};
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    /// Offset of session 0's byte. Past any region, and below the largest file offset.
+    const BASE: i64 = 1 << 60;
+
+    fn request(kind: i32, index: u16) -> libc::flock {
+        // SAFETY: `flock` is plain integers, for which zero is a valid value.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        lock.l_type = kind as i16;
+        lock.l_whence = libc::SEEK_SET as i16;
+        lock.l_start = BASE + i64::from(index);
+        lock.l_len = 1;
+        lock
+    }
+
+    /// Takes the byte of `index` if it is free.
+    pub(super) fn try_lock(file: &File, index: u16) -> Result<bool> {
+        let lock = request(libc::F_WRLCK, index);
+        // SAFETY: the descriptor is open for as long as `file` lives; `lock` outlives the call.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) } == 0 {
+            return Ok(true);
+        }
+        let error = std::io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EACCES) => Ok(false),
+            _ => Err(Error::NoKernelLock { source: error }),
+        }
+    }
+
+    /// Gives the byte of `index` back.
+    pub(super) fn unlock(file: &File, index: u16) {
+        let lock = request(libc::F_UNLCK, index);
+        // SAFETY: as in `try_lock`. It can only fail for a bad descriptor or arguments.
+        unsafe {
+            libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock);
+        }
+    }
+
+    /// Whether another open file description holds the byte of `index`. On an unexpected error it
+    /// says yes: taking a live holder for dead would be worse than waiting for its lease to end.
+    pub(super) fn is_locked_by_other(file: &File, index: u16) -> bool {
+        let mut lock = request(libc::F_WRLCK, index);
+        // SAFETY: as in `try_lock`; the kernel writes only into `lock`.
+        let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
+        result != 0 || lock.l_type != libc::F_UNLCK as i16
+    }
+}
+
+/// Elsewhere a shared region cannot be opened, so these are never reached.
+#[cfg(all(not(loom), not(target_os = "linux")))]
+mod ofd {
+    use crate::error::{Error, Result};
+    use std::fs::File;
+
+    pub(super) fn try_lock(_: &File, _: u16) -> Result<bool> {
+        Err(Error::Unsupported {
+            what: "shm: outside Linux",
+        })
+    }
+
+    pub(super) fn unlock(_: &File, _: u16) {}
+
+    pub(super) fn is_locked_by_other(_: &File, _: u16) -> bool {
+        true
+    }
+}

@@ -1,0 +1,185 @@
+//! Every atomic of the engine comes through here, so that one place can be swapped or hooked.
+//!
+//! Three builds share one surface:
+//! - the ordinary build: thin wrappers, all inlined away;
+//! - `--cfg loom`: the same words made of loom's atomics, so that models explore interleavings;
+//! - feature `steps`: each access is counted and a test may stop or kill the process at one of them.
+//!
+//! This file never decides an ordering: callers pass it and argue it.
+
+use core::sync::atomic::Ordering;
+
+#[cfg(feature = "steps")]
+pub mod steps;
+#[cfg(not(loom))]
+mod wide;
+
+#[cfg(not(loom))]
+use core::sync::atomic as raw;
+#[cfg(loom)]
+use loom::sync::atomic as raw;
+
+/// Marks one atomic step for the crash and stop tests; nothing in ordinary builds.
+#[inline(always)]
+fn step() {
+    #[cfg(feature = "steps")]
+    steps::step();
+}
+
+/// A memory fence; see [`core::sync::atomic::fence`].
+#[inline(always)]
+pub(crate) fn fence(order: Ordering) {
+    step();
+    raw::fence(order);
+}
+
+macro_rules! word {
+    ($(#[$doc:meta])* $name:ident, $raw:ident, $int:ty) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        pub struct $name(raw::$raw);
+
+        // Not every width uses every operation.
+        #[allow(dead_code)]
+        impl $name {
+            #[cfg(loom)]
+            pub(crate) fn new(value: $int) -> Self {
+                Self(raw::$raw::new(value))
+            }
+
+            #[inline(always)]
+            pub(crate) fn load(&self, order: Ordering) -> $int {
+                step();
+                self.0.load(order)
+            }
+
+            #[inline(always)]
+            pub(crate) fn store(&self, value: $int, order: Ordering) {
+                step();
+                self.0.store(value, order);
+            }
+
+            #[inline(always)]
+            pub(crate) fn compare_exchange(
+                &self,
+                current: $int,
+                new: $int,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$int, $int> {
+                step();
+                self.0.compare_exchange(current, new, success, failure)
+            }
+
+            #[inline(always)]
+            pub(crate) fn fetch_add(&self, value: $int, order: Ordering) -> $int {
+                step();
+                self.0.fetch_add(value, order)
+            }
+
+            #[inline(always)]
+            pub(crate) fn fetch_max(&self, value: $int, order: Ordering) -> $int {
+                step();
+                self.0.fetch_max(value, order)
+            }
+
+            #[inline(always)]
+            pub(crate) fn fetch_or(&self, value: $int, order: Ordering) -> $int {
+                step();
+                self.0.fetch_or(value, order)
+            }
+        }
+    };
+}
+
+word!(
+    /// A 64-bit word of a region.
+    Word, AtomicU64, u64
+);
+word!(
+    /// A 32-bit word of a region; the kind a thread can park on.
+    Half, AtomicU32, u32
+);
+
+#[cfg(not(loom))]
+impl Half {
+    /// The bare atomic, to park on or to wake.
+    pub fn as_atomic(&self) -> &core::sync::atomic::AtomicU32 {
+        &self.0
+    }
+}
+
+/// A 128-bit state word of a region, 16-byte aligned.
+///
+/// Loads are acquire and exchanges are acquire-release: every use of a state word is one or the
+/// other, so no weaker form is offered.
+#[cfg(not(loom))]
+#[repr(C, align(16))]
+pub struct Wide(wide::Atomic);
+
+#[cfg(not(loom))]
+impl Wide {
+    /// Reads the word in one piece (acquire).
+    #[inline(always)]
+    pub(crate) fn load(&self) -> u128 {
+        step();
+        self.0.load()
+    }
+
+    /// Replaces `current` by `new` (acquire-release), or says what is there instead (acquire).
+    #[inline(always)]
+    pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
+        step();
+        self.0.compare_exchange(current, new)
+    }
+}
+
+/// Whether this processor can read and exchange 128 bits in one piece.
+#[cfg(not(loom))]
+pub(crate) fn wide_is_supported() -> bool {
+    wide::is_supported()
+}
+
+/// loom has no 128-bit atomic: a mutex stands in, which is as strong as the acquire loads and
+/// acquire-release exchanges that the real word uses everywhere.
+#[cfg(loom)]
+pub struct Wide(loom::sync::Mutex<u128>);
+
+#[cfg(loom)]
+impl Wide {
+    pub(crate) fn new(value: u128) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn load(&self) -> u128 {
+        *self.0.lock().unwrap()
+    }
+
+    pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
+        let mut word = self.0.lock().unwrap();
+        if *word == current {
+            *word = new;
+            Ok(())
+        } else {
+            Err(*word)
+        }
+    }
+}
+
+/// Hints that the line holding `word` will be read soon. Costs an instruction, touches nothing.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn prefetch(word: &Wide) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no architectural effect at any address; this one is a live reference.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
+            core::ptr::from_ref(word).cast(),
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
+}
+
+#[cfg(loom)]
+pub(crate) fn prefetch(_: &Wide) {}

@@ -1,0 +1,763 @@
+//! A table: at most one live cell per key, in blocks of eight, found by touching one line.
+//!
+//! A block is a header line and eight cells. A key's *home* is a block (high half of its hash) and a
+//! first cell in it (low bits); the other cells follow by exclusive-or, so the neighbour on the same
+//! line comes second. When all eight are taken the next blocks of the same partition serve, and the
+//! home's *displacement* word, which only rises, says how far a search must look. Cells never move.
+//!
+//! # Header line of a block
+//!
+//! | bytes | field | written by |
+//! |---|---|---|
+//! | 0..8 | *insertion word*: bits 0..32 cell + 1 being inserted for a key whose home this is, or 0; bits 32..64 how many were | the one compare-and-exchange that decides an insertion |
+//! | 8..16 | displacement: blocks past this one that hold keys whose home this is | `fetch_max` before an insertion |
+//! | 16..20 … 44..48 | *creator* of each cell: bits 0..12 session, bits 12..32 incarnation | whoever claimed the cell |
+//!
+//! # Phases of a cell (bits 0..3 of its state word)
+//!
+//! ```text
+//!            claim                    finish (anyone)              retire (idle only)
+//!  EMPTY ───────────▶ CLAIMED ───────────────────────▶ LIVE ───────────────────────▶ RETIRED
+//!    ▲                   │ abandon, or recovered         the kind's own transitions      │
+//!    │                   │ from a dead session                                           │
+//!    └───────────────────┴───────────────────── empty (anyone), new serial ◀─────────────┘
+//! ```
+//!
+//! # Inserting, and dying in the middle of it
+//!
+//! 1. Read the home's insertion word; if a cell is being inserted, *finish* it first.
+//! 2. Look for the key. Found: done. A RETIRED cell met on the way is emptied for its owner.
+//! 3. Count the cell in (the cap), then claim an EMPTY cell. *Dead here: the cell is CLAIMED by a
+//!    dead session; whoever sweeps empties it.*
+//! 4. Write the key. Nobody else writes to a claimed cell. *Stopped here: others pass by; the
+//!    claim stays, one cell per stopped thread.*
+//! 5. Exchange the insertion word read in step 1 for the same with this cell in it. It fails if any
+//!    key of this home was inserted since, so no key is ever inserted twice. *Dead after: finished by
+//!    the next one who comes by; the key is inserted.*
+//! 6. *Finish*: CLAIMED becomes LIVE, with what a new entry starts from read only now (a lock's floor,
+//!    an overflow bucket's level), then the insertion word is cleared and its count raised.
+//!
+//! A cell may be retired only when its home's insertion word does not name it. So while the word
+//! names a cell, that cell is the claim it was named for or that claim's LIVE entry, and a helper
+//! that read both under one and the same insertion word acts on the right one.
+//!
+//! A state word never repeats a value: emptying raises the serial or generation that it carries, so
+//! an exchange prepared before a cell was reused fails.
+
+use crate::error::{Error, Result};
+use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
+use crate::session::{SessionId, Sessions};
+use crate::sync::Wide;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+pub(crate) const EMPTY: u128 = 0;
+pub(crate) const CLAIMED: u128 = 1;
+pub(crate) const LIVE: u128 = 2;
+pub(crate) const RETIRED: u128 = 3;
+const PHASE_MASK: u128 = 7;
+
+#[inline(always)]
+pub(crate) fn phase(state: u128) -> u128 {
+    state & PHASE_MASK
+}
+
+/// Bits `low..low + width` of a state word.
+#[inline(always)]
+pub(crate) const fn field(state: u128, low: u32, width: u32) -> u64 {
+    ((state >> low) & ((1 << width) - 1)) as u64
+}
+
+/// What a claimed cell says about who claimed it.
+#[derive(Clone, Copy)]
+pub(crate) struct Claim {
+    pub(crate) session: SessionId,
+    /// The home block of the key being inserted.
+    pub(crate) home: u32,
+    /// The flavour's own bits.
+    pub(crate) payload: u32,
+}
+
+/// How one table's cells encode their state, and what its kinds do at the table's transitions.
+pub(crate) trait Flavour {
+    const CELL_BYTES: usize;
+    /// What there is no room for, in errors.
+    const WHAT: &'static str;
+    /// Which of a session's two counters counts this table's cells.
+    const COUNTER: usize;
+
+    fn section(region: &Region) -> &Section;
+    fn cap(region: &Region) -> u32;
+    fn claimed(empty: u128, claim: Claim) -> u128;
+    fn claim_of(claimed: u128) -> Claim;
+    /// The state of a new entry. Runs after the insertion was decided, so what it reads is at least
+    /// as new as the last retirement of the same key.
+    fn live(region: &Region, at: usize, claimed: u128) -> u128;
+    fn idle(region: &Region, at: usize, live: u128) -> Idle;
+    fn retired(region: &Region, at: usize, live: u128) -> u128;
+    /// Saves what must outlive the entry. Runs at least once between RETIRED and EMPTY.
+    fn preserve(region: &Region, partition: u32, retired: u128);
+    /// The empty state after a claimed or retired one, with a new serial.
+    fn emptied(state: u128) -> u128;
+    /// The home block of a live entry.
+    fn home_of(region: &Region, table: &Table<Self>, at: usize, live: u128) -> u32
+    where
+        Self: Sized;
+}
+
+/// When an entry is no different from a new one, so that it may be reclaimed.
+pub(crate) enum Idle {
+    Now,
+    /// From this region time on, in nanoseconds, unless it is used before.
+    At(u64),
+    /// At any moment, by somebody's step.
+    Unforeseen,
+    /// Only when it is removed.
+    Never,
+}
+
+/// What is looked for, and how to write it into a claimed cell.
+pub(crate) trait Entry<F: Flavour> {
+    fn matches(&self, region: &Region, at: usize, live: u128) -> bool;
+    fn payload(&self) -> u32;
+    /// Writes the key. `owner` names this incarnation of the cell to the chunks it allocates.
+    fn write(&self, region: &Region, at: usize, home: u32, owner: CellOwner) -> Result<()>;
+}
+
+/// A cell and which incarnation of it: what a key chunk belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CellOwner {
+    pub(crate) is_limiter_key: bool,
+    pub(crate) cell: u32,
+    pub(crate) incarnation: u32,
+}
+
+/// A live cell that was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) cell: u32,
+    /// Byte offset of its state word.
+    pub(crate) at: usize,
+    pub(crate) state: u128,
+    /// Whether this call inserted it.
+    pub(crate) is_new: bool,
+}
+
+/// Who inserts, and how much of the region it may fill.
+#[derive(Clone, Copy)]
+pub(crate) struct Actor<'a> {
+    pub(crate) sessions: &'a Sessions,
+    pub(crate) session: SessionId,
+    /// Cells of this table that the session may have.
+    pub(crate) share: u32,
+}
+
+/// Rounds after which a loop that others keep disturbing gives up: only a scribbled region gets here.
+pub(crate) const ROUNDS_MAX: u32 = 1 << 16;
+
+pub(crate) struct Table<F> {
+    section: Section,
+    counters: usize,
+    blocks_per_partition: u32,
+    cap: u32,
+    flavour: PhantomData<F>,
+}
+
+const LIVE_COUNT: usize = 0;
+const HAND: usize = 8;
+const QUIET: usize = 16;
+const DISPLACEMENT_MAX: usize = 24;
+
+impl<F: Flavour> Table<F> {
+    pub(crate) fn new(region: &Region) -> Self {
+        let section = *F::section(region);
+        Self {
+            section,
+            counters: [header::OBJECTS, header::LIMITER_KEYS][F::COUNTER],
+            blocks_per_partition: section.units / region.partitions(),
+            cap: F::cap(region),
+            flavour: PhantomData,
+        }
+    }
+
+    /// The home block of a hash.
+    #[inline(always)]
+    pub(crate) fn home(&self, hash: u64) -> u32 {
+        (((hash >> 32) * u64::from(self.section.units)) >> 32) as u32
+    }
+
+    pub(crate) fn partition(&self, block: u32) -> u32 {
+        block / self.blocks_per_partition
+    }
+
+    #[inline(always)]
+    fn cell_at(&self, block: u32, slot: u32) -> usize {
+        self.section.at(block) + 64 + slot as usize * F::CELL_BYTES
+    }
+
+    /// Byte offset of a cell's state word; any number is brought into range.
+    #[inline(always)]
+    pub(crate) fn at(&self, cell: u32) -> usize {
+        let block = (cell / CELLS_PER_BLOCK).min(self.section.units - 1);
+        self.cell_at(block, cell % CELLS_PER_BLOCK)
+    }
+
+    pub(crate) fn cells(&self) -> u32 {
+        self.section.units * CELLS_PER_BLOCK
+    }
+
+    pub(crate) fn is_present(&self, region: &Region, cell: u32) -> bool {
+        cell < self.cells() && region.is_present(&self.section, cell / CELLS_PER_BLOCK)
+    }
+
+    /// Live cells, as counted; may be off by the number of processes killed while inserting.
+    pub(crate) fn live_count(&self, region: &Region) -> u64 {
+        region.word(self.counters + LIVE_COUNT).load(Relaxed)
+    }
+
+    /// The furthest any key was ever put from its home, in blocks.
+    pub(crate) fn displacement_max(&self, region: &Region) -> u64 {
+        region.word(self.counters + DISPLACEMENT_MAX).load(Relaxed)
+    }
+
+    /// Hints that the home of `hash` will be looked at soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, region: &Region, hash: u64) {
+        let slot = hash as u32 % CELLS_PER_BLOCK;
+        crate::sync::prefetch(region.wide(self.cell_at(self.home(hash), slot)));
+    }
+
+    /// Finds the live cell of a key. One line in the usual case; no writes.
+    #[inline(always)]
+    pub(crate) fn find<E: Entry<F>>(&self, region: &Region, hash: u64, entry: &E) -> Option<Found> {
+        let home = self.home(hash);
+        if !region.is_present(&self.section, home) {
+            return None;
+        }
+        let first = hash as u32 % CELLS_PER_BLOCK;
+        for step in 0..CELLS_PER_BLOCK {
+            let slot = first ^ step;
+            let at = self.cell_at(home, slot);
+            // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
+            let state = region.wide(at).load();
+            if phase(state) == LIVE && entry.matches(region, at, state) {
+                let cell = home * CELLS_PER_BLOCK + slot;
+                return Some(Found {
+                    cell,
+                    at,
+                    state,
+                    is_new: false,
+                });
+            }
+        }
+        self.find_displaced(region, home, entry)
+    }
+
+    #[cold]
+    fn find_displaced<E: Entry<F>>(&self, region: &Region, home: u32, entry: &E) -> Option<Found> {
+        let displacement = self.displacement(region, home);
+        (1..=displacement)
+            .map(|d| self.displaced(home, d))
+            .find_map(|block| {
+                if !region.is_present(&self.section, block) {
+                    return None;
+                }
+                (0..CELLS_PER_BLOCK).find_map(|slot| {
+                    let at = self.cell_at(block, slot);
+                    let state = region.wide(at).load();
+                    (phase(state) == LIVE && entry.matches(region, at, state)).then_some(Found {
+                        cell: block * CELLS_PER_BLOCK + slot,
+                        at,
+                        state,
+                        is_new: false,
+                    })
+                })
+            })
+    }
+
+    /// Blocks past `home` to look at; bounded by the partition whatever the word says.
+    fn displacement(&self, region: &Region, home: u32) -> u32 {
+        // Acquire: pairs with the `fetch_max` before an insertion is decided.
+        let word = region.word(self.section.at(home) + 8).load(Acquire);
+        word.min(u64::from(self.blocks_per_partition - 1)) as u32
+    }
+
+    /// The block `distance` past `home`, wrapping within the partition.
+    fn displaced(&self, home: u32, distance: u32) -> u32 {
+        let first = home - home % self.blocks_per_partition;
+        first + (home - first + distance) % self.blocks_per_partition
+    }
+
+    fn creator_at(&self, cell: u32) -> usize {
+        let block = (cell / CELLS_PER_BLOCK).min(self.section.units - 1);
+        self.section.at(block) + 16 + (cell % CELLS_PER_BLOCK) as usize * 4
+    }
+
+    /// Whether `owner` is still the incarnation that holds its cell.
+    pub(crate) fn is_current(&self, region: &Region, owner: CellOwner) -> bool {
+        self.is_present(region, owner.cell)
+            && phase(region.wide(self.at(owner.cell)).load()) != EMPTY
+            && region.half(self.creator_at(owner.cell)).load(Relaxed) >> 12 == owner.incarnation
+    }
+
+    /// Finds the live cell of a key or inserts one.
+    #[cold]
+    pub(crate) fn find_or_insert<E: Entry<F>>(
+        &self,
+        region: &Region,
+        actor: &Actor<'_>,
+        hash: u64,
+        entry: &E,
+        now_ns: u64,
+    ) -> Result<Found> {
+        let home = self.home(hash);
+        region.reach(&self.section, home)?;
+        let insertion = region.word(self.section.at(home));
+        for _ in 0..ROUNDS_MAX {
+            // Acquire: pairs with the release of whoever finished the last insertion here, so that
+            // the search below sees every key inserted before.
+            let decided = insertion.load(Acquire);
+            if decided as u32 != 0 {
+                self.finish(region, home, decided);
+                continue;
+            }
+            if let Some(found) = self.search(region, home, hash, entry) {
+                return Ok(found);
+            }
+            if !self.admit(region, actor, home, now_ns)? {
+                continue;
+            }
+            match self.insert(region, actor, home, hash, entry, decided) {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => self.count_out(region, actor.session.index),
+                Err(error) => {
+                    self.count_out(region, actor.session.index);
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::Damaged {
+            what: "an insertion never settles",
+        })
+    }
+
+    /// Looks through everything within the home's displacement, emptying retired cells on the way.
+    fn search<E: Entry<F>>(
+        &self,
+        region: &Region,
+        home: u32,
+        hash: u64,
+        entry: &E,
+    ) -> Option<Found> {
+        let first = hash as u32 % CELLS_PER_BLOCK;
+        for distance in 0..=self.displacement(region, home) {
+            let block = self.displaced(home, distance);
+            if !region.is_present(&self.section, block) {
+                continue;
+            }
+            for step in 0..CELLS_PER_BLOCK {
+                let slot = if distance == 0 { first ^ step } else { step };
+                let (at, cell) = (self.cell_at(block, slot), block * CELLS_PER_BLOCK + slot);
+                let state = region.wide(at).load();
+                match phase(state) {
+                    LIVE if entry.matches(region, at, state) => {
+                        return Some(Found {
+                            cell,
+                            at,
+                            state,
+                            is_new: false,
+                        });
+                    }
+                    // Its owner may have died; and if it holds this key, what it preserves must be
+                    // preserved before the key is inserted anew.
+                    RETIRED => self.empty(region, cell, state),
+                    _ => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// Steps 3 to 6. `None` when somebody else got in between: start over.
+    fn insert<E: Entry<F>>(
+        &self,
+        region: &Region,
+        actor: &Actor<'_>,
+        home: u32,
+        hash: u64,
+        entry: &E,
+        decided: u64,
+    ) -> Result<Option<Found>> {
+        let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash)? else {
+            return Err(Error::Full {
+                what: F::WHAT,
+                cap: self.cap.into(),
+            });
+        };
+        let at = self.at(cell);
+        let claim = Claim {
+            session: actor.session,
+            home,
+            payload: entry.payload(),
+        };
+        let claimed = F::claimed(empty, claim);
+        if region.wide(at).compare_exchange(empty, claimed).is_err() {
+            return Ok(None);
+        }
+        // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
+        let creator = region.half(self.creator_at(cell));
+        let incarnation = (creator.load(Relaxed) >> 12).wrapping_add(1) & 0xf_ffff;
+        creator.store(incarnation << 12 | u32::from(actor.session.index), Relaxed);
+        let owner = CellOwner {
+            is_limiter_key: F::COUNTER == 1,
+            cell,
+            incarnation,
+        };
+        if let Err(error) = entry.write(region, at, home, owner) {
+            let _ = region
+                .wide(at)
+                .compare_exchange(claimed, F::emptied(claimed));
+            return Err(error);
+        }
+        if distance > 0 {
+            // Before the decision, so that whoever sees the decision also looks far enough.
+            region
+                .word(self.section.at(home) + 8)
+                .fetch_max(u64::from(distance), AcqRel);
+            region
+                .word(self.counters + DISPLACEMENT_MAX)
+                .fetch_max(u64::from(distance), Relaxed);
+        }
+        let naming = decided | u64::from(cell + 1);
+        // Release: the key's words come before it. Acquire: see `find_or_insert`.
+        if region
+            .word(self.section.at(home))
+            .compare_exchange(decided, naming, AcqRel, Acquire)
+            .is_err()
+        {
+            let _ = region
+                .wide(at)
+                .compare_exchange(claimed, F::emptied(claimed));
+            return Ok(None);
+        }
+        self.finish(region, home, naming);
+        self.stir(region);
+        // The entry may have been used, or retired, already; then the caller's own exchange fails
+        // and it looks again.
+        let state = region.wide(at).load();
+        Ok((phase(state) == LIVE).then_some(Found {
+            cell,
+            at,
+            state,
+            is_new: true,
+        }))
+    }
+
+    /// Finishes the insertion that `naming` names, for whoever began it.
+    fn finish(&self, region: &Region, home: u32, naming: u64) {
+        let insertion = region.word(self.section.at(home));
+        let cell = naming as u32 - 1;
+        if self.is_present(region, cell) {
+            let at = self.at(cell);
+            let state = region.wide(at).load();
+            // Acquire: this read must come after the state's. Unchanged means that the state was
+            // read while the word named the cell.
+            if insertion.load(Acquire) != naming {
+                return;
+            }
+            if phase(state) == CLAIMED && F::claim_of(state).home == home {
+                let live = F::live(region, at, state);
+                // Losing means that somebody else finished it.
+                let _ = region.wide(at).compare_exchange(state, live);
+            }
+        }
+        let next = ((naming >> 32) + 1) << 32;
+        // Release: whoever sees the word cleared sees the cell LIVE.
+        let _ = insertion.compare_exchange(naming, next, AcqRel, Relaxed);
+    }
+
+    /// An EMPTY cell for a key of `home`, as near as can be.
+    fn vacancy(
+        &self,
+        region: &Region,
+        actor: &Actor<'_>,
+        home: u32,
+        hash: u64,
+    ) -> Result<Option<(u32, u32, u128)>> {
+        let first = hash as u32 % CELLS_PER_BLOCK;
+        for recover in [false, true] {
+            for distance in 0..self.blocks_per_partition {
+                let block = self.displaced(home, distance);
+                region.reach(&self.section, block)?;
+                for step in 0..CELLS_PER_BLOCK {
+                    let slot = if distance == 0 { first ^ step } else { step };
+                    let cell = block * CELLS_PER_BLOCK + slot;
+                    let at = self.at(cell);
+                    let mut state = region.wide(at).load();
+                    if recover && phase(state) == CLAIMED {
+                        self.recover(region, actor.sessions, cell, state);
+                        state = region.wide(at).load();
+                    }
+                    if phase(state) == EMPTY {
+                        return Ok(Some((cell, distance, state)));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Empties a cell claimed by a session that is gone.
+    fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
+        let claim = F::claim_of(state);
+        if sessions.is_alive(region, claim.session) {
+            return;
+        }
+        let home = claim.home.min(self.section.units - 1);
+        if !region.is_present(&self.section, home) {
+            return;
+        }
+        let naming = region.word(self.section.at(home)).load(Acquire);
+        if naming as u32 == cell + 1 {
+            self.finish(region, home, naming);
+        } else if region
+            .wide(self.at(cell))
+            .compare_exchange(state, F::emptied(state))
+            .is_ok()
+        {
+            // Only its dead claimant could have named it since.
+            self.count_out(region, claim.session.index);
+        }
+    }
+
+    /// Retires an idle entry and empties its cell; `false` if it changed meanwhile.
+    pub(crate) fn reclaim(&self, region: &Region, cell: u32, live: u128) -> bool {
+        let at = self.at(cell);
+        let home = F::home_of(region, self, at, live).min(self.section.units - 1);
+        if !region.is_present(&self.section, home) {
+            return false;
+        }
+        // While the home's insertion word names this cell, a helper may still act on it.
+        let naming = region.word(self.section.at(home)).load(Acquire);
+        if naming as u32 == cell + 1 {
+            self.finish(region, home, naming);
+        }
+        let retired = F::retired(region, at, live);
+        if region.wide(at).compare_exchange(live, retired).is_err() {
+            return false;
+        }
+        self.empty(region, cell, retired);
+        true
+    }
+
+    /// Takes a cell from RETIRED to EMPTY. Anyone may; the one who succeeds counts it out.
+    fn empty(&self, region: &Region, cell: u32, retired: u128) {
+        F::preserve(region, self.partition(cell / CELLS_PER_BLOCK), retired);
+        let creator = region.half(self.creator_at(cell)).load(Relaxed);
+        if region
+            .wide(self.at(cell))
+            .compare_exchange(retired, F::emptied(retired))
+            .is_ok()
+        {
+            self.count_out(region, (creator & 0xfff) as u16);
+        }
+    }
+
+    fn count_out(&self, region: &Region, session: u16) {
+        decrement(region.word(self.counters + LIVE_COUNT));
+        decrement(region.word(Sessions::counter_at(region, session, F::COUNTER)));
+    }
+
+    /// Counts a new cell in, against the cap and the session's share, making room if need be.
+    /// `false`: room was made or a count corrected, look again.
+    fn admit(&self, region: &Region, actor: &Actor<'_>, home: u32, now_ns: u64) -> Result<bool> {
+        let live = region.word(self.counters + LIVE_COUNT);
+        let mine = region.word(Sessions::counter_at(
+            region,
+            actor.session.index,
+            F::COUNTER,
+        ));
+        // Relaxed: counts only, they order nothing.
+        let used = mine.fetch_add(1, Relaxed);
+        if used >= u64::from(actor.share) {
+            decrement(mine);
+            let session = Some(actor.session.index);
+            if self.make_room(region, actor, home, session, now_ns) {
+                return Ok(false);
+            }
+            if self.recount(region, session) >= u64::from(actor.share) {
+                return Err(Error::ShareExceeded {
+                    what: F::WHAT,
+                    used,
+                });
+            }
+            return Ok(false);
+        }
+        if live.fetch_add(1, Relaxed) >= u64::from(self.cap) {
+            decrement(live);
+            decrement(mine);
+            if self.make_room(region, actor, home, None, now_ns) {
+                return Ok(false);
+            }
+            if self.recount(region, None) >= u64::from(self.cap) {
+                return Err(Error::Full {
+                    what: F::WHAT,
+                    cap: self.cap.into(),
+                });
+            }
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Frees one cell: an idle entry or a dead claim, of `session` if given; near `home` first, then
+    /// from the clock hand on through the whole table. Skipped while nothing can have become idle.
+    fn make_room(
+        &self,
+        region: &Region,
+        actor: &Actor<'_>,
+        home: u32,
+        session: Option<u16>,
+        now_ns: u64,
+    ) -> bool {
+        let quiet = region.word(self.counters + QUIET);
+        // Acquire: pairs with `stir`.
+        let before = quiet.load(Acquire);
+        let quiet_until_us = before >> 16;
+        if session.is_none() && now_ns / 1_000 < quiet_until_us {
+            return false;
+        }
+        let mut earliest_ns = u64::MAX;
+        let blocks = self.section.units;
+        let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
+        let order = core::iter::once(home)
+            .chain((0..blocks).map(|i| ((hand + u64::from(i)) % u64::from(blocks)) as u32));
+        for block in order {
+            if !region.is_present(&self.section, block) {
+                continue;
+            }
+            for slot in 0..CELLS_PER_BLOCK {
+                let cell = block * CELLS_PER_BLOCK + slot;
+                if session.is_some_and(|session| {
+                    let creator = region.half(self.creator_at(cell)).load(Relaxed);
+                    creator & 0xfff != u32::from(session)
+                }) {
+                    continue;
+                }
+                match self.try_free(region, actor.sessions, cell, now_ns) {
+                    Ok(()) => return true,
+                    Err(at_ns) => earliest_ns = earliest_ns.min(at_ns),
+                }
+            }
+        }
+        if session.is_none() && earliest_ns > now_ns {
+            // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
+            let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
+            let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
+        }
+        false
+    }
+
+    /// Frees `cell` if it is idle, retired or claimed by the dead; else says when it may become so.
+    fn try_free(
+        &self,
+        region: &Region,
+        sessions: &Sessions,
+        cell: u32,
+        now_ns: u64,
+    ) -> Result<(), u64> {
+        let at = self.at(cell);
+        let state = region.wide(at).load();
+        match phase(state) {
+            LIVE => match F::idle(region, at, state) {
+                Idle::At(at_ns) if at_ns > now_ns => Err(at_ns),
+                Idle::Now | Idle::At(_) if self.reclaim(region, cell, state) => Ok(()),
+                Idle::Now | Idle::At(_) | Idle::Unforeseen => Err(0),
+                Idle::Never => Err(u64::MAX),
+            },
+            RETIRED => {
+                self.empty(region, cell, state);
+                Ok(())
+            }
+            CLAIMED => {
+                self.recover(region, sessions, cell, state);
+                // A live claimant will go on or die; either way look again next time.
+                if phase(region.wide(at).load()) == EMPTY {
+                    Ok(())
+                } else {
+                    Err(0)
+                }
+            }
+            _ => Err(u64::MAX),
+        }
+    }
+
+    /// Says that something may have become idle: the next full table sweeps again.
+    pub(crate) fn stir(&self, region: &Region) {
+        let quiet = region.word(self.counters + QUIET);
+        let before = quiet.load(Relaxed);
+        if before >> 16 != 0 {
+            let next = before.wrapping_add(1) & 0xffff;
+            // Release: pairs with `make_room`. Losing means that somebody else stirred, or that a
+            // sweep that began earlier just ended, whose time a retry below clears.
+            if quiet
+                .compare_exchange(before, next, Release, Relaxed)
+                .is_err()
+            {
+                let again = quiet.load(Relaxed);
+                let _ =
+                    quiet.compare_exchange(again, again.wrapping_add(1) & 0xffff, Release, Relaxed);
+            }
+        }
+    }
+
+    /// Counts cells anew, all of them or one session's, and corrects the counter if it stood still:
+    /// a process killed between two steps leaves it off by one. Returns the true count.
+    pub(crate) fn recount(&self, region: &Region, session: Option<u16>) -> u64 {
+        let counter = region.word(match session {
+            Some(index) => Sessions::counter_at(region, index, F::COUNTER),
+            None => self.counters + LIVE_COUNT,
+        });
+        let before = counter.load(Acquire);
+        let mut count = 0;
+        self.for_each(region, |cell, _, state| {
+            let creator = region.half(self.creator_at(cell)).load(Relaxed);
+            if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s)) {
+                count += 1;
+            }
+        });
+        let _ = counter.compare_exchange(before, count, AcqRel, Relaxed);
+        count
+    }
+
+    /// Visits every allocated cell: its index, the offset of its state word, its state.
+    pub(crate) fn for_each(&self, region: &Region, mut visit: impl FnMut(u32, usize, u128)) {
+        for block in 0..self.section.units {
+            if !region.is_present(&self.section, block) {
+                continue;
+            }
+            for slot in 0..CELLS_PER_BLOCK {
+                let at = self.cell_at(block, slot);
+                visit(block * CELLS_PER_BLOCK + slot, at, region.wide(at).load());
+            }
+        }
+    }
+
+    pub(crate) fn state<'r>(&self, region: &'r Region, cell: u32) -> &'r Wide {
+        region.wide(self.at(cell))
+    }
+}
+
+/// Lowers a count, never below zero.
+fn decrement(count: &crate::sync::Word) {
+    let mut now = count.load(Relaxed);
+    for _ in 0..ROUNDS_MAX {
+        if now == 0 {
+            return;
+        }
+        match count.compare_exchange(now, now - 1, Relaxed, Relaxed) {
+            Ok(_) => return,
+            Err(found) => now = found,
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Waiting for a lock: tickets, turns, and who to wake.
+//!
+//! Each wait has a slot: a word, all of them side by side so that a queue is found by scanning, and a
+//! record on a line of its own.
+//!
+//! # The word of a wait
+//!
+//! | bits | field |
+//! |---|---|
+//! | 0..2 | phase: 0 free, 1 claimed, 2 waiting |
+//! | 2..8, 8..20 | generation and line of the waiting session |
+//! | 20..52 | the lock's cell |
+//! | 52..64 | generation of the slot, one higher for each wait |
+//!
+//! # Its record
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..4 | *signal*: raised to wake it; a thread parks on this word |
+//! | 4..8 | *parked*: not 0 while a thread may be asleep on the signal |
+//! | 8..16 | ticket: its place in the lock's queue |
+//! | 16..24 | region time at which it gives up, in nanoseconds |
+//!
+//! ```text
+//!            claim                  publish               taken the lock, gave up (self);
+//!   free ───────────▶ claimed ───────────────▶ waiting ── its session is dead (anyone) ──▶ free
+//! ```
+//!
+//! # The turn
+//!
+//! The head of a lock's queue is its lowest ticket among waits that live. Only the head takes a lock
+//! that is free with a queue, by its own exchange on the lock's word. Whoever frees the lock raises
+//! the head's signal. All else is a re-probe: each waiter looks again at least every
+//! [`PROBE_NS`], drops waits of dead sessions, frees the lock of a dead or expired holder, and passes
+//! a lost wake on. So:
+//!
+//! - *dead between freeing and waking*: found at the next probe;
+//! - *head dead*: dropped at the next probe, the next one is head;
+//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], any waiter may take it;
+//! - *cancel against grant*: there is no grant by others. A wait that gives up leaves its slot, then
+//!   looks at the lock and passes on the wake that may have been meant for it.
+//!
+//! # The queue bit
+//!
+//! A waiter publishes its word, fences, reads the lock and sets *queue* if it is clear. Whoever finds
+//! no waiter clears *queue*, fences, scans again and, if it now finds one, wakes it (which sets the
+//! bit again). Both fences are SeqCst: at least one of the two sees the other's write.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::lock::{Grant, State};
+use crate::object::{Kind, Name, OWN, Object};
+use crate::region::header;
+use crate::session::{GENERATION_BITS, SessionId};
+use crate::sync::{Half, fence};
+use crate::table::{Entry as _, LIVE, ROUNDS_MAX, phase};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+/// The longest a waiter goes without looking again, in nanoseconds.
+pub const PROBE_NS: u64 = 50_000_000;
+/// How long a free lock is kept for a head that does not take it, in nanoseconds.
+pub const PATIENCE_NS: u64 = 200_000_000;
+
+const FREE: u64 = 0;
+const CLAIMED: u64 = 1;
+const WAITING: u64 = 2;
+
+/// A wait in a lock's queue.
+#[derive(Debug)]
+pub struct Ticket {
+    index: u32,
+    word: u64,
+    cell: u32,
+    number: u64,
+    until_ns: u64,
+}
+
+impl Ticket {
+    /// The region time at which the wait gives up, in nanoseconds.
+    pub fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+}
+
+/// A waiter to wake: see [`Engine::signal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    pub(crate) index: u32,
+    /// Whether a thread may be asleep on the signal; if not, there is no one to wake.
+    pub parked: bool,
+}
+
+/// The answer to a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Poll {
+    /// The lock is the caller's; the wait is over and its slot free.
+    Granted(Grant),
+    /// Not yet: look again when the signal rises, or at this region time (ns) at the latest.
+    Waiting {
+        /// Region time to look again at, in nanoseconds.
+        look_again_ns: u64,
+        /// Another waiter whose turn it seems to be; wake it.
+        wake: Option<Wake>,
+    },
+    /// The lock's entry was reclaimed before the wait was seen. The slot is free; wait anew.
+    Moved,
+}
+
+fn word_of(phase: u64, session: SessionId, cell: u32, generation: u64) -> u64 {
+    phase | (session.bits() as u64) << 2 | u64::from(cell) << 20 | (generation & 0xfff) << 52
+}
+
+fn session_of(word: u64) -> SessionId {
+    SessionId::from_bits(word >> 2 & ((1 << (GENERATION_BITS + 12)) - 1))
+}
+
+impl Engine {
+    /// Queues for a lock, until `until_ns` of region time. The caller then polls.
+    pub fn enqueue(
+        &self,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        until_ns: u64,
+    ) -> Result<Ticket> {
+        let (index, claimed) = self.claim_waiter(by)?;
+        let record = self.region.waiter_at(index);
+        for _ in 0..ROUNDS_MAX {
+            let found = match self.find_lock(name, by, now_ns) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.free_waiter(index, claimed);
+                    return Err(error);
+                }
+            };
+            let number = self.region.word(found.at + OWN + 8).fetch_add(1, Relaxed);
+            self.region.half(record + 4).store(0, Relaxed);
+            self.region.word(record + 8).store(number, Relaxed);
+            self.region.word(record + 16).store(until_ns, Relaxed);
+            let word = word_of(WAITING, by, found.cell, claimed >> 52);
+            // Release: the record comes before. Only this thread writes a claimed slot.
+            self.region.waiter_word(index).store(word, Release);
+            // Pairs with the fence in `hand_on`: we publish then read the lock, it clears *queue*
+            // then scans.
+            fence(SeqCst);
+            let ticket = Ticket {
+                index,
+                word,
+                cell: found.cell,
+                number,
+                until_ns,
+            };
+            if self.set_queue(&ticket, name, now_ns) {
+                return Ok(ticket);
+            }
+            self.region.waiter_word(index).store(claimed, Release);
+        }
+        self.free_waiter(index, claimed);
+        Err(Error::Damaged {
+            what: "a lock never settles",
+        })
+    }
+
+    /// Sets the lock's queue bit; `false` if its entry is gone.
+    fn set_queue(&self, ticket: &Ticket, name: &Name, now_ns: u64) -> bool {
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        let at = self.objects.at(ticket.cell);
+        self.change(ticket.cell, |state| {
+            // A lock found free counts as freed now: its head has `PATIENCE_NS` from here.
+            let time_us = if state.is_idle() {
+                now_ns / 1_000
+            } else {
+                state.time_us
+            };
+            object
+                .matches(&self.region, at, state.encode())
+                .then_some(State {
+                    queue: true,
+                    time_us,
+                    ..state
+                })
+        })
+        .is_some()
+    }
+
+    fn claim_waiter(&self, by: SessionId) -> Result<(u32, u64)> {
+        let cap = self.region.caps().waiters;
+        for recover in [false, true] {
+            for index in 0..cap {
+                let slot = self.region.waiter_word(index);
+                let mut word = slot.load(Acquire);
+                if recover && word & 3 != FREE {
+                    self.drop_if_dead(index, word);
+                    word = slot.load(Acquire);
+                }
+                if word & 3 != FREE {
+                    continue;
+                }
+                let claimed = word_of(CLAIMED, by, 0, (word >> 52) + 1);
+                if slot
+                    .compare_exchange(word, claimed, AcqRel, Relaxed)
+                    .is_ok()
+                {
+                    // Before the wait is published: whoever scans after that looks far enough.
+                    self.region
+                        .word(header::WAITERS_HIGH)
+                        .fetch_max(u64::from(index) + 1, AcqRel);
+                    return Ok((index, claimed));
+                }
+            }
+        }
+        Err(Error::Full {
+            what: "waiter",
+            cap: cap.into(),
+        })
+    }
+
+    fn free_waiter(&self, index: u32, word: u64) -> bool {
+        let free = word & !((1 << 52) - 1);
+        self.region
+            .waiter_word(index)
+            .compare_exchange(word, free, AcqRel, Relaxed)
+            .is_ok()
+    }
+
+    fn drop_if_dead(&self, index: u32, word: u64) -> bool {
+        !self.sessions.is_alive(&self.region, session_of(word)) && self.free_waiter(index, word)
+    }
+
+    /// The 32-bit word that rises when it may be the waiter's turn. Read it, poll, then park on the
+    /// value read.
+    pub fn signal(&self, ticket: &Ticket) -> &Half {
+        self.region.half(self.region.waiter_at(ticket.index))
+    }
+
+    /// The signal of a waiter to be woken, already raised.
+    pub fn signal_of(&self, wake: Wake) -> &Half {
+        self.region.half(self.region.waiter_at(wake.index))
+    }
+
+    /// Says that a thread is about to park on the signal, or is back. After saying so the caller must
+    /// read the signal once more before it parks.
+    pub fn set_parked(&self, ticket: &Ticket, parked: bool) {
+        let record = self.region.waiter_at(ticket.index);
+        self.region.half(record + 4).store(parked.into(), Relaxed);
+        if parked {
+            // Pairs with the fence in `raise`: we say parked then read the signal, it raises the
+            // signal then reads parked.
+            fence(SeqCst);
+        }
+    }
+
+    /// Raises a waiter's signal.
+    fn raise(&self, index: u32) -> Wake {
+        let record = self.region.waiter_at(index);
+        self.region.half(record).fetch_add(1, Release);
+        fence(SeqCst);
+        Wake {
+            index,
+            parked: self.region.half(record + 4).load(Relaxed) != 0,
+        }
+    }
+
+    /// Calls `visit` with the slot and the word of each wait for `cell` until it returns false.
+    fn for_each_waiter(&self, cell: u32, mut visit: impl FnMut(u32, u64) -> bool) {
+        let high = self.region.word(header::WAITERS_HIGH).load(Acquire);
+        for index in 0..high.min(self.region.caps().waiters.into()) as u32 {
+            // Acquire: pairs with the publishing store, so that the record is complete.
+            let word = self.region.waiter_word(index).load(Acquire);
+            if word & 3 == WAITING && (word >> 20) as u32 == cell && !visit(index, word) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn count_waiters(&self, cell: u32) -> u32 {
+        let mut count = 0;
+        self.for_each_waiter(cell, |_, _| {
+            count += 1;
+            true
+        });
+        count
+    }
+
+    /// The lowest ticket among the waits for `cell` that have not given up; with `probe` also not of
+    /// a dead session, for the price of a system call each.
+    pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<(u32, u64)> {
+        let mut first: Option<(u32, u64)> = None;
+        self.for_each_waiter(cell, |index, word| {
+            let record = self.region.waiter_at(index);
+            let number = self.region.word(record + 8).load(Relaxed);
+            if self.region.word(record + 16).load(Relaxed) > now_ns
+                && first.is_none_or(|(_, lowest)| number < lowest)
+                && !(probe && self.drop_if_dead(index, word))
+            {
+                first = Some((index, number));
+            }
+            true
+        });
+        first
+    }
+
+    /// After a lock was freed: finds whose turn it is, or clears the queue bit when nobody waits.
+    pub(crate) fn hand_on(&self, cell: u32, freed: State, now_ns: u64) -> Option<Wake> {
+        if !freed.queue {
+            return None;
+        }
+        // Pairs with the fence in `enqueue`: we freed the lock, then scan.
+        fence(SeqCst);
+        if let Some((index, _)) = self.first_waiter(cell, now_ns, false) {
+            return Some(self.raise(index));
+        }
+        let word = self.objects.state(&self.region, cell);
+        let cleared = State {
+            queue: false,
+            time_us: 0,
+            ..freed
+        };
+        if word
+            .compare_exchange(freed.encode(), cleared.encode())
+            .is_ok()
+        {
+            // Pairs with the fence in `enqueue`: we cleared *queue*, then scan again.
+            fence(SeqCst);
+            if let Some((index, _)) = self.first_waiter(cell, now_ns, false) {
+                return Some(self.raise(index));
+            }
+        }
+        None
+    }
+
+    /// Takes the lock if it is the waiter's turn. `probe`: also look for the dead, with system calls;
+    /// wanted at the first poll and whenever `look_again_ns` has come.
+    pub fn poll(
+        &self,
+        ticket: &Ticket,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+        probe: bool,
+    ) -> Result<Poll> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        let at = self.objects.at(ticket.cell);
+        let word = self.region.wide(at);
+        let now_us = now_ns / 1_000;
+        for _ in 0..ROUNDS_MAX {
+            let raw = word.load();
+            if phase(raw) != LIVE || !object.matches(&self.region, at, raw) {
+                self.free_waiter(ticket.index, ticket.word);
+                return Ok(Poll::Moved);
+            }
+            let state = State::decode(raw);
+            if !state.queue {
+                if !self.set_queue(ticket, name, now_ns) {
+                    self.free_waiter(ticket.index, ticket.word);
+                    return Ok(Poll::Moved);
+                }
+                continue;
+            }
+            if let Some(holder) = state.holder {
+                let is_over = state.has_expired(now_us)
+                    || (probe && holder != by && !self.sessions.is_alive(&self.region, holder));
+                if is_over {
+                    // Frees it for whoever's turn it is; only one of all who try succeeds.
+                    let _ = word.compare_exchange(raw, state.freed(now_us).encode());
+                    continue;
+                }
+                let look_again_ns = (state.time_us * 1_000).min(now_ns + PROBE_NS);
+                return Ok(Poll::Waiting {
+                    look_again_ns,
+                    wake: None,
+                });
+            }
+            let first = self.first_waiter(ticket.cell, now_ns, probe);
+            let is_turn = first.is_none_or(|(_, number)| number >= ticket.number);
+            if is_turn || state.time_us + PATIENCE_NS / 1_000 <= now_us {
+                if let Some(grant) = self.take(ticket.cell, raw, by, now_ns, lease_ns)? {
+                    self.free_waiter(ticket.index, ticket.word);
+                    return Ok(Poll::Granted(grant));
+                }
+                continue;
+            }
+            // It is another's turn. On a probe, its wake may have been lost with whoever sent it.
+            let wake = if probe {
+                first.map(|(index, _)| self.raise(index))
+            } else {
+                None
+            };
+            return Ok(Poll::Waiting {
+                look_again_ns: now_ns + PROBE_NS,
+                wake,
+            });
+        }
+        Err(Error::Damaged {
+            what: "a lock never settles",
+        })
+    }
+
+    /// Leaves the queue. If the lock is free, its wake may have been meant for this waiter: the next
+    /// one is returned to be woken instead.
+    pub fn cancel(&self, ticket: Ticket, now_ns: u64) -> Option<Wake> {
+        self.free_waiter(ticket.index, ticket.word);
+        // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.
+        fence(SeqCst);
+        let raw = self.objects.state(&self.region, ticket.cell).load();
+        let state = State::decode(raw);
+        if phase(raw) != LIVE || state.holder.is_some() {
+            return None;
+        }
+        self.hand_on(ticket.cell, state, now_ns)
+    }
+}
