@@ -216,9 +216,13 @@ fn judge(ending: Ending, counts: Counts, failed: Vec<String>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, judge};
+    use std::fs;
+    use std::time::Duration;
+
+    use super::{Outcome, Scratch, TestCommand, attempt, judge};
     use crate::child::Ending;
     use crate::counts::Counts;
+    use crate::workspace::Workspace;
 
     #[test]
     fn only_a_failure_a_death_or_a_hang_is_a_catch() {
@@ -259,6 +263,53 @@ mod tests {
             assert_eq!(outcome, expected);
             assert_eq!(outcome.is_caught(), caught, "{outcome:?}");
             assert_eq!(outcome.advice().is_none(), caught, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_break_is_told_apart_by_a_real_build_and_run() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let manifest = "[package]\nname = \"tiny\"\nedition = \"2024\"\n[workspace]\n";
+        let source =
+            "pub fn one() -> u8 { 1 }\n#[test]\nfn it_is_one() { assert_eq!(one(), 1); }\n";
+        fs::create_dir(directory.path().join("src")).expect("create");
+        fs::write(directory.path().join("Cargo.toml"), manifest).expect("write");
+        fs::write(directory.path().join("src/lib.rs"), source).expect("write");
+        let scratch = Scratch::open(&Workspace::at(directory.path()), 0).expect("a copy");
+        let log = scratch.log("test.log");
+
+        let whole = "{ 1 }";
+        let cases = [
+            (whole, "it_is_one", Outcome::Survived),
+            (whole, "no_such_test", Outcome::NoTestRan),
+            (
+                "{ 2 }",
+                "it_is_one",
+                Outcome::Red(vec!["it_is_one".to_owned()]),
+            ),
+            ("{ std::process::abort() }", "it_is_one", Outcome::Died),
+            (
+                "{ loop { std::hint::spin_loop() } }",
+                "it_is_one",
+                Outcome::Hung,
+            ),
+            ("{ one }", "it_is_one", Outcome::DoesNotCompile(log.clone())),
+        ];
+        for (body, name, expected) in cases {
+            let test = TestCommand::try_from(format!("cargo test -p tiny --lib {name}"));
+            let test = test.expect("a command");
+            // Only the break that hangs waits for its bound; the others end long before theirs.
+            let bound = if expected == Outcome::Hung {
+                Duration::from_secs(1)
+            } else {
+                Duration::from_mins(5)
+            };
+            let (outcome, _) = scratch
+                .with_file("src/lib.rs", &source.replace(whole, body), || {
+                    attempt(&scratch, &test, bound, &log)
+                })
+                .expect("an attempt");
+            assert_eq!(outcome, expected, "{body}");
         }
     }
 }

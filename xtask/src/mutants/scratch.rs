@@ -92,6 +92,7 @@ fn copy_differing(workspace: &Workspace, tree: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::SystemTime;
 
     use super::Scratch;
     use crate::workspace::Workspace;
@@ -126,12 +127,15 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::write(directory.path().join("a.rs"), "whole").expect("write");
         let workspace = Workspace::at(directory.path());
-        let modified = || {
-            let scratch = Scratch::open(&workspace, 0).expect("a copy");
-            fs::metadata(scratch.tree().join("a.rs"))
-                .and_then(|metadata| metadata.modified())
-                .expect("a time")
-        };
-        assert_eq!(modified(), modified());
+        let scratch = Scratch::open(&workspace, 0).expect("a copy");
+        let copy = fs::File::options()
+            .write(true)
+            .open(scratch.tree().join("a.rs"))
+            .expect("open");
+        copy.set_modified(SystemTime::UNIX_EPOCH).expect("set");
+
+        Scratch::open(&workspace, 0).expect("a copy");
+        let modified = copy.metadata().and_then(|metadata| metadata.modified());
+        assert_eq!(modified.expect("a time"), SystemTime::UNIX_EPOCH);
     }
 }
