@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
         println!("  {name:<width$}  {executions:>10}");
     }
     if let Outcome::Failed(what) = &result {
-        println!("The models {what}; run again: {}", command.shown());
+        println!("Failed: {what}; run again: {}", command.shown());
     }
     println!("{counts}");
     Ok(result == Outcome::Passed)
