@@ -1,0 +1,123 @@
+//! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, round after round until
+//! the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix
+//! `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::child::Cargo;
+use crate::step::{self, Outcome};
+use crate::workspace::{Member, Workspace};
+
+/// Options of `soak`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Start no new round after this many hours; the first always runs.
+    #[arg(long, default_value_t = 1.0, value_name = "HOURS", value_parser = hours)]
+    hours: f64,
+    /// Run only the test targets whose name contains this.
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+}
+
+/// The starts of the names of test targets that have a long form.
+const PREFIXES: [&str; 3] = ["torture", "churn", "fuzz"];
+
+/// Runs rounds until the time is up or something failed: what failed is worth more than more rounds.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
+    let targets = targets(workspace, options.only.as_deref())?;
+    if targets.is_empty() {
+        return Err("no torture*, churn* or fuzz* test target fits: loosen --only".to_owned());
+    }
+    let started = Instant::now();
+    let length = Duration::from_secs_f64(options.hours * 3600.0);
+    let mut reports = Vec::new();
+    for round in 1_u64.. {
+        for target in &targets {
+            let command = target.command(workspace, round);
+            let name = format!("round {round}: {} {}", target.package, target.test);
+            reports.push(step::run_tests(&name, &command, None, true)?);
+        }
+        let failed = reports
+            .iter()
+            .any(|report| matches!(report.result, Outcome::Failed(_)));
+        if failed || started.elapsed() >= length {
+            break;
+        }
+    }
+    Ok(step::conclude(&reports))
+}
+
+fn hours(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(hours) if (0.0..=1000.0).contains(&hours) => Ok(hours),
+        _ => Err("hours are a number from 0 to 1000".to_owned()),
+    }
+}
+
+struct Target {
+    package: String,
+    test: String,
+    with_steps: bool,
+}
+
+impl Target {
+    fn command(&self, workspace: &Workspace, round: u64) -> Cargo {
+        let mut args = vec![
+            "test",
+            "--release",
+            "-p",
+            &self.package,
+            "--test",
+            &self.test,
+        ];
+        if self.with_steps {
+            args.extend(["--features", "steps"]);
+        }
+        args.push("--no-fail-fast");
+        Cargo::new(workspace.root(), &args).envs(&[
+            ("SPRAG_SOAK", "1"),
+            ("SPRAG_SOAK_ROUND", &round.to_string()),
+            ("CARGO_TARGET_DIR", "target/soak"),
+        ])
+    }
+}
+
+fn targets(workspace: &Workspace, only: Option<&str>) -> Result<Vec<Target>, String> {
+    let mut targets = Vec::new();
+    for member in workspace.members()? {
+        for prefix in PREFIXES {
+            for test in workspace.test_targets(&member.directory, prefix) {
+                if only.is_none_or(|pattern| test.contains(pattern)) {
+                    targets.push(Target {
+                        package: member.package.clone(),
+                        test,
+                        with_steps: prefix == "torture" && has_steps(&member),
+                    });
+                }
+            }
+        }
+    }
+    Ok(targets)
+}
+
+fn has_steps(member: &Member) -> bool {
+    member
+        .manifest
+        .get("features")
+        .is_some_and(|features| features.get("steps").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hours;
+
+    #[test]
+    fn hours_are_bounded_and_never_negative_or_nothing() {
+        assert_eq!(hours("0.5"), Ok(0.5));
+        for text in ["-1", "NaN", "inf", "1e9", "soon"] {
+            assert!(hours(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `cargo xtask test`: every test there is, from a clean checkout, out of one table of steps.
+
+use clap::Args;
+
+use crate::step::{self, Step, When};
+use crate::workspace::Workspace;
+
+/// Options of `test`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run only the steps whose name contains this.
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+}
+
+/// Builds with other flags or features have target directories of their own, so that no step
+/// throws away what another has built.
+const STEPS: &[Step] = &[
+    Step {
+        name: "unit and integration tests",
+        cargo: &[
+            "test",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--examples",
+            "--no-fail-fast",
+        ],
+        env: &[],
+        when: When::Always,
+        must_run_tests: true,
+        minutes_max: 15,
+    },
+    Step {
+        name: "examples in the docs",
+        cargo: &["test", "--workspace", "--doc", "--no-fail-fast"],
+        env: &[],
+        when: When::Always,
+        must_run_tests: false,
+        minutes_max: 10,
+    },
+    Step {
+        name: "interleaving models",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "sprag-loom-tests",
+            "--no-fail-fast",
+        ],
+        env: &[
+            ("RUSTFLAGS", "--cfg loom"),
+            ("LOOM_MAX_PREEMPTIONS", "3"),
+            ("CARGO_TARGET_DIR", "target/loom"),
+        ],
+        when: When::Contains {
+            directory: "loom-tests",
+            text: "#[test]",
+        },
+        must_run_tests: true,
+        minutes_max: 10,
+    },
+    Step {
+        name: "engine torture, step by step",
+        cargo: &[
+            "test",
+            "-p",
+            "sprag-core",
+            "--features",
+            "steps",
+            "--test",
+            "torture*",
+            "--no-fail-fast",
+        ],
+        env: &[("CARGO_TARGET_DIR", "target/steps")],
+        when: When::Targets {
+            directory: "core",
+            prefix: "torture",
+        },
+        must_run_tests: true,
+        minutes_max: 10,
+    },
+    Step {
+        name: "space torture, step by step",
+        cargo: &[
+            "test",
+            "-p",
+            "sprag",
+            "--features",
+            "steps",
+            "--test",
+            "torture*",
+            "--no-fail-fast",
+        ],
+        env: &[("CARGO_TARGET_DIR", "target/steps")],
+        when: When::Targets {
+            directory: "api",
+            prefix: "torture",
+        },
+        must_run_tests: true,
+        minutes_max: 10,
+    },
+];
+
+/// Runs the steps and prints the sum as the last line.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
+    let reports = STEPS
+        .iter()
+        .filter(|step| {
+            options
+                .only
+                .as_deref()
+                .is_none_or(|pattern| step.name.contains(pattern))
+        })
+        .map(|step| step.run(workspace))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(step::conclude(&reports))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::STEPS;
+
+    #[test]
+    fn every_step_has_a_name_of_its_own_and_a_bound() {
+        let names: BTreeSet<_> = STEPS.iter().map(|step| step.name).collect();
+        assert_eq!(names.len(), STEPS.len());
+        assert!(STEPS.iter().all(|step| step.minutes_max > 0));
+    }
+
+    #[test]
+    fn every_step_goes_on_after_its_first_failure() {
+        for step in STEPS {
+            assert!(step.cargo.contains(&"--no-fail-fast"), "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn builds_with_other_flags_or_features_have_a_target_directory_of_their_own() {
+        for step in STEPS {
+            let differs = step.env.iter().any(|(name, _)| *name == "RUSTFLAGS")
+                || step.cargo.contains(&"--features");
+            let apart = step.env.iter().any(|(name, _)| *name == "CARGO_TARGET_DIR");
+            assert_eq!(differs, apart, "{}", step.name);
+        }
+    }
+}
