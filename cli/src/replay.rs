@@ -200,6 +200,14 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
     }
     out.flush().map_err(Error::Write)?;
     let lines = played.lines;
+    if lines > 0 && played.tally.requests == 0 {
+        // A remark that nobody can hear is no reason to fail.
+        let _ = writeln!(
+            io::stderr(),
+            "sprag: no line of {file} is a request with a {}; is it an access log in common or combined format?",
+            args.by.name()
+        );
+    }
     match played.stop {
         None => Ok(()),
         Some(Stop::Read(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
