@@ -143,6 +143,7 @@ mod tests {
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -256,6 +257,26 @@ mod tests {
             let mut last = Lines::new(&long[..]);
             assert_eq!(last.take().unwrap() == Taken::TooLong, !fits);
             assert_eq!(last.take().unwrap(), Taken::End);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_to_a_gzip_file_makes_the_reader_panic(
+            edits in proptest::collection::vec((2..200_usize, any::<u8>()), 0..4),
+            cut in 2..200_usize,
+        ) {
+            let text: Vec<u8> = (0..200_u8).flat_map(|byte| [byte, byte / 3, b'\n']).collect();
+            let mut bytes = [gzip(&text[..99]), gzip(&text[99..])].concat();
+            for (at, byte) in edits {
+                if let Some(old) = bytes.get_mut(at) {
+                    *old = byte;
+                }
+            }
+            let end = bytes.len().saturating_sub(cut);
+            for bytes in [&bytes[..], &bytes[..end]] {
+                let _ = lines(bytes.to_vec());
+            }
         }
     }
 }

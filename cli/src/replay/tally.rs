@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::batch::Decided;
 
-/// The counts of a replay.
+/// The counts of a replay. Its memory grows with the number of different keys, not of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Requests decided.

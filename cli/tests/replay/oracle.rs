@@ -176,9 +176,9 @@ fn fields(line: &[u8]) -> Vec<(Mark, Vec<u8>)> {
 }
 
 fn request(line: &[u8], field: usize) -> Option<Request> {
-    let line = match line {
-        [line @ .., b'\r'] => line,
-        line => line,
+    let line = match line.split_last() {
+        Some((b'\r', before)) => before,
+        _ => line,
     };
     if line.first() == Some(&b' ') {
         return None;
@@ -201,7 +201,7 @@ fn request(line: &[u8], field: usize) -> Option<Request> {
             return None;
         }
     }
-    let is_number = |bytes: &[u8]| bytes.iter().all(|byte| (b'0'..=b'9').contains(byte));
+    let is_number = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
     let (status, size) = (&fields[5].1, &fields[6].1);
     if status != b"-" && !(is_number(status) && status.len() == 3) {
         return None;
