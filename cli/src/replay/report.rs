@@ -1,0 +1,257 @@
+//! What a replay found, as text for people and as JSON for programs: owns the words and the layout,
+//! never a number in them.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::tally::Count;
+
+/// The findings of a replay.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Well-formed lines that were decided.
+    pub(crate) requests: u64,
+    /// Lines that were not: with the requests, all lines that were read.
+    pub(crate) malformed: u64,
+    /// Different keys among the requests.
+    pub(crate) keys: u64,
+    /// Requests that the limit would have let pass.
+    pub(crate) allowed: u64,
+    /// Requests that it would have refused.
+    pub(crate) refused: u64,
+    /// The keys that were refused most.
+    pub(crate) refused_keys: Vec<RefusedKey>,
+    /// Time per decision in nanoseconds, reading and parsing not counted; none without requests.
+    pub(crate) ns_per_decision: Option<f64>,
+    /// Memory per key that the limiter holds, in bytes; none without requests.
+    pub(crate) bytes_per_key: Option<f64>,
+    /// The limit's text.
+    pub(crate) limit: String,
+    /// The algorithm's name.
+    pub(crate) algorithm: &'static str,
+    /// The name of the field that the limit is kept by.
+    pub(crate) by: &'static str,
+    /// The cost of each request.
+    pub(crate) cost: u64,
+    /// Whether the log was read and decided to its end.
+    pub(crate) complete: bool,
+}
+
+/// One of the keys that were refused most.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct RefusedKey {
+    /// The key; bytes that are not UTF-8 are written `\xNN`.
+    key: String,
+    /// The key's exact bytes in hexadecimal, where they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_hex: Option<String>,
+    requests: u64,
+    refused: u64,
+}
+
+impl RefusedKey {
+    /// The entry of `key`.
+    pub(crate) fn new(key: &[u8], count: Count) -> Self {
+        let exact = std::str::from_utf8(key).ok();
+        Self {
+            key: exact.map_or_else(|| readable(key), str::to_owned),
+            key_hex: exact.is_none().then(|| hex(key)),
+            requests: count.requests,
+            refused: count.refused,
+        }
+    }
+}
+
+impl Report {
+    /// Writes it as one JSON object on one line.
+    pub(crate) fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        writeln!(out)
+    }
+
+    /// Writes it for people. A key's control bytes, and what is not UTF-8, come as `\xNN`, so that a
+    /// log can't write to the terminal.
+    pub(crate) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self {
+            limit, algorithm, ..
+        } = self;
+        writeln!(
+            out,
+            "limit              {limit} by {}, {algorithm}",
+            self.by
+        )?;
+        for (name, count) in [
+            ("requests", self.requests),
+            ("malformed", self.malformed),
+            ("keys", self.keys),
+            ("allowed", self.allowed),
+            ("refused", self.refused),
+        ] {
+            writeln!(out, "{name:<16}{count:>12}")?;
+        }
+        for (name, value) in [
+            ("ns per decision", self.ns_per_decision),
+            ("bytes per key", self.bytes_per_key),
+        ] {
+            match value {
+                Some(value) => writeln!(out, "{name:<16}{value:>12.1}")?,
+                None => writeln!(out, "{name:<16}{:>12}", "-")?,
+            }
+        }
+        if self.refused_keys.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "\n{:>12} of {:>12}  most refused",
+            "refused", "requests"
+        )?;
+        for entry in &self.refused_keys {
+            let RefusedKey {
+                requests, refused, ..
+            } = entry;
+            let key = harmless(&entry.key);
+            writeln!(out, "{refused:>12} of {requests:>12}  {key}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The key with the bytes that are not UTF-8 escaped.
+fn readable(key: &[u8]) -> String {
+    let mut text = String::with_capacity(key.len());
+    for chunk in key.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            push_escaped(&mut text, *byte);
+        }
+    }
+    text
+}
+
+/// The text with its control characters escaped.
+fn harmless(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || is_bidirectional_control(character) {
+            for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                push_escaped(&mut harmless, byte);
+            }
+        } else {
+            harmless.push(character);
+        }
+    }
+    harmless
+}
+
+/// Whether a character reorders or hides the text around it.
+fn is_bidirectional_control(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+fn push_escaped(text: &mut String, byte: u8) {
+    // Writing to a string can't fail.
+    let _ = write!(text, "\\x{byte:02x}");
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: Count = Count {
+        requests: 9,
+        refused: 4,
+    };
+
+    fn report(keys: &[&[u8]]) -> Report {
+        Report {
+            requests: 12,
+            malformed: 1,
+            keys: 3,
+            allowed: 8,
+            refused: 4,
+            refused_keys: keys.iter().map(|key| RefusedKey::new(key, COUNT)).collect(),
+            ns_per_decision: Some(41.25),
+            bytes_per_key: None,
+            limit: "3/day;burst=4".to_owned(),
+            algorithm: "token-bucket",
+            by: "host",
+            cost: 1,
+            complete: true,
+        }
+    }
+
+    fn text(report: &Report) -> String {
+        let mut out = Vec::new();
+        report.write_text(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_text_lines_up() {
+        let expected = "\
+limit              3/day;burst=4 by host, token-bucket
+requests                  12
+malformed                  1
+keys                       3
+allowed                    8
+refused                    4
+ns per decision         41.2
+bytes per key              -
+
+     refused of     requests  most refused
+           4 of            9  10.0.0.1
+";
+        assert_eq!(text(&report(&[b"10.0.0.1"])), expected);
+        assert!(!text(&report(&[])).contains("most"));
+    }
+
+    #[test]
+    fn keys_can_not_write_to_the_terminal() {
+        let keys: [(&[u8], &str); 6] = [
+            (b"plain \\x41", "plain \\x41"),
+            ("é→𝄞".as_bytes(), "é→𝄞"),
+            (b"\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+            (b"a\r\tb\x7f", "a\\x0d\\x09b\\x7f"),
+            (b"\xff\xc3(\xe2\x82", "\\xff\\xc3(\\xe2\\x82"),
+            ("\u{9b}1m\u{202e}".as_bytes(), "\\xc2\\x9b1m\\xe2\\x80\\xae"),
+        ];
+        for (key, expected) in keys {
+            let text = text(&report(&[key]));
+            let line = text.lines().last().unwrap_or_default();
+            assert_eq!(line.split_once("9  ").map(|(_, key)| key), Some(expected));
+        }
+    }
+
+    #[test]
+    fn the_json_is_one_object_that_keeps_keys_exact() {
+        let mut out = Vec::new();
+        let keys: [&[u8]; 3] = [b"q\"\\\x01", "é".as_bytes(), b"\xffa"];
+        report(&keys).write_json(&mut out).unwrap();
+        assert_eq!(out.split_inclusive(|&byte| byte == b'\n').count(), 1);
+        let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let expected = serde_json::json!({
+            "requests": 12, "malformed": 1, "keys": 3, "allowed": 8, "refused": 4,
+            "refused_keys": [
+                {"key": "q\"\\\u{1}", "requests": 9, "refused": 4},
+                {"key": "é", "requests": 9, "refused": 4},
+                {"key": "\\xffa", "key_hex": "ff61", "requests": 9, "refused": 4},
+            ],
+            "ns_per_decision": 41.25, "bytes_per_key": null,
+            "limit": "3/day;burst=4", "algorithm": "token-bucket", "by": "host", "cost": 1,
+            "complete": true,
+        });
+        assert_eq!(json, expected);
+    }
+}
