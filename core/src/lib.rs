@@ -1,1 +1,3 @@
 //! Placeholder until the crate's first module lands.
+
+pub mod limit;
