@@ -28,10 +28,11 @@
 //! # Stamps out of order
 //!
 //! Callers on several threads may arrive with stamps out of order. A token bucket measures a late
-//! stamp against the arrival time already reached, so it can only be refused more; a fixed window
-//! counts it in the window already reached. In both cases the bound of the limit holds over the
-//! stamps as given. A fresh value knows no past: give a key that takes the place of a reclaimed one
-//! [`Prepared::fresh_value`] of the reclaim, if stamps from before it may still arrive.
+//! stamp against the arrival time already reached, so that it can only be refused more, and
+//! `burst` + w·rate holds in every interval of the stamps as given. A fixed window counts a late stamp
+//! in the window already reached, where its call in truth happens. A fresh value knows no past: give a
+//! key that takes the place of a reclaimed one [`Prepared::fresh_value`] of the reclaim, if stamps from
+//! before it may still arrive.
 
 mod convert;
 mod decision;

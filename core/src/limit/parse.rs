@@ -89,8 +89,8 @@ fn parse_period(period: &str, text: &str) -> Result<u64, LimitError> {
     let (units, unit) = period.split_at(digits);
     let unit = unit.trim_start();
     let singular = match unit.strip_suffix('s') {
-        // Only words of three letters and more have a plural: "ms" is not two m.
-        Some(word) if word.len() >= 2 => word,
+        // Neither a single letter has a plural nor what already ends in an s: "ms" is not two m.
+        Some(word) if word.len() >= 2 && !word.ends_with('s') => word,
         _ => unit,
     };
     let unit_ns = UNITS
