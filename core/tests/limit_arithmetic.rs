@@ -587,6 +587,23 @@ fn the_range_from_one_a_year_to_ten_thousand_million_a_second_is_covered() {
 }
 
 #[test]
+fn at_the_greatest_burst_the_last_moment_still_fits_the_value() {
+    for (count, period_ns) in AWKWARD_RATES {
+        let over = Limit::token_bucket_with_burst(count, period_ns, u64::MAX);
+        let burst = match over {
+            Err(LimitError::Burst { burst_max, .. }) => burst_max,
+            Ok(_) => u64::MAX,
+            Err(other) => panic!("{other}"),
+        };
+        let limit = Limit::token_bucket_with_burst(count, period_ns, burst).expect("the bound");
+        for now_ns in [TIME_NS_MAX, u64::MAX] {
+            let verdict = limit.prepare().check(0, moment(now_ns), burst);
+            assert!(new_value(verdict) <= VALUE_MAX, "{limit}");
+        }
+    }
+}
+
+#[test]
 fn the_last_window_that_a_clock_can_name_fits_the_value() {
     let limit = Limit::fixed_window(COUNT_MAX, WINDOW_PERIOD_NS_MIN).expect("at the bounds");
     let prepared = limit.prepare();
