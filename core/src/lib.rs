@@ -14,6 +14,7 @@ mod engine;
 pub mod error;
 pub mod fence;
 pub mod key;
+pub mod limit;
 pub mod lock;
 mod object;
 pub mod region;

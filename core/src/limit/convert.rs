@@ -1,0 +1,99 @@
+//! How a value is carried over when its limit changes, or when two values become one.
+//! Owns the promise that what was used stays used; rounds only upwards, in used cost.
+
+use super::definition::Algorithm;
+use super::prepared::{
+    Moment, Prepared, USED_MAX, VALUE_MAX, pack_window, saturate, unpack_window, wide,
+};
+
+/// The value under `new` of a key that has `old_value` under `old`, at `moment`.
+///
+/// What is used at `moment` stays used: the tokens still missing from a bucket, or the cost counted in a
+/// window that is not over. It is carried over in full, even above the new limit, which then admits
+/// nothing until the excess has been paid off; a fraction is rounded up to the new value's unit (1/P′ of
+/// a token, or a cost of 1), so that never more is admitted than with exact numbers. What does not fit
+/// the new value is cut to the most that it holds, far beyond any region's life for a bucket and above
+/// every count for a window. Times stay exact: a bucket whose burst alone changes keeps its value.
+///
+/// A stamp from before a stored window counts as that window's start. Costs a few 128-bit divisions.
+#[must_use]
+pub const fn convert(old: &Prepared, old_value: u128, new: &Prepared, moment: Moment) -> u128 {
+    let (used, moment) = used_at(old, old_value, moment);
+    match new.algorithm {
+        Algorithm::TokenBucket => {
+            let owed = used.times_rounded_up(new.period);
+            // Both are at most VALUE_MAX.
+            at_most(new.now_units(moment) + owed, VALUE_MAX)
+        }
+        Algorithm::FixedWindow => {
+            let used = at_most(used.times_rounded_up(1), USED_MAX as u128) as u64;
+            pack_window(moment.unix_ns() / new.period, used)
+        }
+    }
+}
+
+/// The value that admits no more than either of two values of one limiter: the later arrival time, or
+/// the later window, or more used in the same one.
+///
+/// For a key that leaves a bucket it shared with others: it starts at the shared value, so that moving
+/// out admits nothing anew.
+#[inline]
+#[must_use]
+pub const fn merge_floor(value_a: u128, value_b: u128) -> u128 {
+    if value_a > value_b { value_a } else { value_b }
+}
+
+/// A used cost, exactly: `parts` / `parts_per_cost`.
+#[derive(Clone, Copy)]
+struct Used {
+    /// At most `VALUE_MAX`.
+    parts: u128,
+    /// Never 0, at most `PERIOD_NS_MAX`.
+    parts_per_cost: u64,
+}
+
+impl Used {
+    /// The cost times `factor`, rounded up, at most `VALUE_MAX`. Whole costs and the rest are multiplied
+    /// apart, since the product of `parts` and `factor` can take 140 bits.
+    const fn times_rounded_up(self, factor: u64) -> u128 {
+        let divisor = self.parts_per_cost as u128;
+        // Below the divisor, so within 64 bits.
+        let rest = (self.parts % divisor) as u64;
+        let rest = wide(rest, factor).div_ceil(divisor);
+        let whole = (self.parts / divisor).saturating_mul(factor as u128);
+        at_most(whole.saturating_add(rest), VALUE_MAX)
+    }
+}
+
+/// What is used at `moment`, and the moment itself, moved up to the start of the stored window.
+const fn used_at(old: &Prepared, value: u128, moment: Moment) -> (Used, Moment) {
+    match old.algorithm {
+        Algorithm::TokenBucket => {
+            let owed = at_most(value, VALUE_MAX).saturating_sub(old.now_units(moment));
+            let used = Used {
+                parts: owed,
+                parts_per_cost: old.period,
+            };
+            (used, moment)
+        }
+        Algorithm::FixedWindow => {
+            let (_, used) = old.window_at(value, moment);
+            let used = Used {
+                parts: used as u128,
+                parts_per_cost: 1,
+            };
+            let (index, _) = unpack_window(value);
+            let start_ns = saturate(wide(index, old.period)).saturating_sub(moment.base_ns);
+            let now_ns = if start_ns > moment.now_ns {
+                start_ns
+            } else {
+                moment.now_ns
+            };
+            (used, Moment { now_ns, ..moment })
+        }
+    }
+}
+
+const fn at_most(number: u128, bound: u128) -> u128 {
+    if number > bound { bound } else { number }
+}

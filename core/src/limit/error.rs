@@ -1,0 +1,146 @@
+//! Why a limit could not be defined. Owns the texts that users read; decides nothing.
+
+use thiserror::Error;
+
+use super::definition::Algorithm;
+
+/// Why a [`Limit`](super::Limit) was refused. The text names the argument, its bounds and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// The count is above [`COUNT_MAX`](super::COUNT_MAX).
+    #[error(
+        "count = {count} is out of bounds: it must be from 0 to {count_max}; \
+         give the same rate over a shorter period"
+    )]
+    Count {
+        /// What was given.
+        count: u64,
+        /// The greatest count that is accepted.
+        count_max: u64,
+    },
+
+    /// The period is zero, too long, or too short for the algorithm.
+    #[error(
+        "period_ns = {period_ns} is out of bounds: for a {algorithm} it must be from \
+         {period_ns_min} to {period_ns_max} nanoseconds; scale count and period together"
+    )]
+    Period {
+        /// The algorithm that the bounds belong to.
+        algorithm: Algorithm,
+        /// What was given, in nanoseconds.
+        period_ns: u64,
+        /// The shortest period that is accepted, in nanoseconds.
+        period_ns_min: u64,
+        /// The longest period that is accepted, in nanoseconds.
+        period_ns_max: u64,
+    },
+
+    /// The burst is zero, or more than can be kept exactly at this rate.
+    #[error(
+        "burst = {burst} is out of bounds: at {count} per {period_ns} ns it must be from 1 to \
+         {burst_max} (a burst that is not given equals the count); give a burst within the bounds, \
+         or a count of 0 to refuse everything"
+    )]
+    Burst {
+        /// What was given, or the count when no burst was given.
+        burst: u64,
+        /// The greatest burst that is accepted at this rate.
+        burst_max: u64,
+        /// The rate's count.
+        count: u64,
+        /// The rate's period, in nanoseconds.
+        period_ns: u64,
+    },
+
+    /// Count and period share too few factors for the rate to be kept exactly.
+    #[error(
+        "count = {count} per period_ns = {period_ns} reduces to {reduced_count} per \
+         {reduced_period_ns} ns, and a reduced count must be at most {reduced_count_max} to be \
+         kept exactly; use a rounder count, such as {count_hint}"
+    )]
+    RateTooFine {
+        /// What was given.
+        count: u64,
+        /// The period that was given, in nanoseconds.
+        period_ns: u64,
+        /// The count after division by the greatest common divisor.
+        reduced_count: u64,
+        /// The period after division by the greatest common divisor, in nanoseconds.
+        reduced_period_ns: u64,
+        /// The greatest reduced count that is accepted.
+        reduced_count_max: u64,
+        /// A count near the given one that is accepted with the same period.
+        count_hint: u64,
+    },
+
+    /// A burst was given for an algorithm that has none.
+    #[error(
+        "burst = {burst} does not apply to a {algorithm}, which admits its whole count at once; \
+         leave the burst out, or use a token bucket"
+    )]
+    BurstNotApplicable {
+        /// What was given.
+        burst: u64,
+        /// The algorithm that has no burst.
+        algorithm: Algorithm,
+    },
+
+    /// A number in a written limit is missing, not decimal, or above 64 bits.
+    #[error(
+        "{argument} = \"{given}\" in the limit \"{text}\" is not a whole number from 0 to \
+         18446744073709551615; write decimal digits only, as in \"100/minute\""
+    )]
+    Number {
+        /// Which number: `count`, `period` or `burst`.
+        argument: &'static str,
+        /// What stands in its place.
+        given: String,
+        /// The whole text.
+        text: String,
+    },
+
+    /// A written limit has no `/` between count and period.
+    #[error(
+        "the limit \"{text}\" has no period; write COUNT/PERIOD, as in \"100/minute\", \"5/10s\" or \
+         \"30/second;burst=5\""
+    )]
+    MissingPeriod {
+        /// The whole text.
+        text: String,
+    },
+
+    /// A written limit's period has a unit that is not known.
+    #[error(
+        "the unit \"{unit}\" in the limit \"{text}\" is unknown; use second, minute, hour or day \
+         (s, m or min, h, d; also ms, us, ns), with a number before it if need be, as in \"5/10s\""
+    )]
+    Unit {
+        /// What stands in the unit's place.
+        unit: String,
+        /// The whole text.
+        text: String,
+    },
+
+    /// A written limit's option is unknown, empty or given twice.
+    #[error(
+        "the option \"{option}\" in the limit \"{text}\" is unknown, empty or given twice; the \
+         options are \"burst=NUMBER\" and \"window=fixed\", each at most once after a \";\""
+    )]
+    Option {
+        /// What stands in the option's place.
+        option: String,
+        /// The whole text.
+        text: String,
+    },
+
+    /// Words read from storage are not what [`Prepared::encode`](super::Prepared::encode) writes.
+    #[error(
+        "the stored limit {words:?} is not one that this version writes; the region is damaged or \
+         belongs to another version: define the limit again"
+    )]
+    Words {
+        /// The words as read.
+        words: [u64; super::PREPARED_WORDS],
+    },
+}

@@ -1,0 +1,1168 @@
+//! The arithmetic of limits against a model that shares nothing with it: buckets of fluid tokens and
+//! counted windows in exact rationals.
+//!
+//! Property 12 (limits are exact against their stated formula) and property 8 (no silent change), as
+//! far as one key's value goes. `PROPTEST_CASES` sets how much is tried.
+
+use num_bigint::BigInt;
+use num_rational::Ratio;
+use proptest::prelude::*;
+use sprag_core::limit::{
+    Algorithm, COUNT_MAX, Limit, LimitError, Moment, PERIOD_NS_MAX, PREPARED_WORDS, Prepared,
+    TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN, convert, merge_floor,
+};
+
+type Exact = Ratio<BigInt>;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const MINUTE_NS: u64 = 60 * SECOND_NS;
+const HOUR_NS: u64 = 60 * MINUTE_NS;
+const DAY_NS: u64 = 24 * HOUR_NS;
+const YEAR_NS: u64 = 365 * DAY_NS;
+/// Somewhere in 2026, on no boundary of anything.
+const BASE_NS: u64 = 1_780_000_123_456_789_012;
+
+proptest! {
+    // A failure prints its smallest case, which then becomes a test of its own.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_decision_of_a_token_bucket_equals_the_fluid_model(
+        limit in token_buckets(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..60),
+    ) {
+        run_against_model(limit, start_ns, &steps)?;
+    }
+
+    #[test]
+    fn every_decision_of_a_fixed_window_equals_the_counting_model(
+        limit in fixed_windows(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..60),
+    ) {
+        run_against_model(limit, start_ns, &steps)?;
+    }
+
+    #[test]
+    fn no_interval_between_admitted_stamps_exceeds_burst_plus_rate_times_length(
+        limit in token_buckets(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..40),
+    ) {
+        let admitted = admissions(limit, start_ns, &steps);
+        let burst = whole(limit.burst().unwrap_or_default());
+        for (from_ns, to_ns) in pairs(&admitted) {
+            let within: u128 = admitted
+                .iter()
+                .filter(|(stamp_ns, _)| (from_ns..=to_ns).contains(stamp_ns))
+                .map(|(_, cost)| u128::from(*cost))
+                .sum();
+            let bound = &burst + rate(limit) * whole(to_ns - from_ns);
+            prop_assert!(whole(within) <= bound, "{within} in {from_ns}..={to_ns} under {limit}");
+        }
+    }
+
+    #[test]
+    fn no_aligned_window_admits_more_than_its_count(
+        limit in fixed_windows(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..60),
+    ) {
+        // In the order of the calls, a stamp from the past counts in the latest window.
+        let mut window = 0;
+        let mut used = 0_u128;
+        for (stamp_ns, cost) in admissions(limit, start_ns, &steps) {
+            let stamped = (BASE_NS + stamp_ns) / limit.period_ns();
+            if stamped > window {
+                (window, used) = (stamped, 0);
+            }
+            used += u128::from(cost);
+            prop_assert!(used <= u128::from(limit.count()));
+        }
+    }
+
+    #[test]
+    fn a_changed_limit_admits_what_exact_numbers_would_and_never_more(
+        old in limits(),
+        new in limits(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..30),
+        later in later(),
+    ) {
+        let (mut subject, mut model, at_ns) = run(old, start_ns, &steps);
+        let now_ns = later.after(&subject, at_ns);
+        subject.change(new, now_ns);
+        model = model.changed(new, now_ns);
+
+        let remaining = subject.prepared.peek(subject.value, moment(now_ns)).remaining();
+        prop_assert!(subject.value <= VALUE_MAX);
+        prop_assert!(whole(remaining) <= model.remaining(now_ns), "from {old} to {new}");
+        if is_within_value(&model, now_ns) {
+            let (counted, exact) = (subject.used_exactly(now_ns), model.used(now_ns));
+            match (old.algorithm(), new.algorithm()) {
+                (Algorithm::TokenBucket, Algorithm::TokenBucket) => {
+                    prop_assert!(counted >= exact);
+                    prop_assert!(counted - exact < Exact::new(1.into(), reduced_period(new)));
+                }
+                // A window counts whole costs, and so does what a window hands on.
+                (_, Algorithm::FixedWindow) => prop_assert_eq!(counted, exact.ceil()),
+                _ => prop_assert_eq!(counted, exact),
+            }
+        }
+    }
+
+    #[test]
+    fn changing_only_the_burst_keeps_the_value(
+        limit in token_buckets(),
+        burst in 1..=20_u64,
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..30),
+    ) {
+        let (subject, _, at_ns) = run(limit, start_ns, &steps);
+        let new = Limit::token_bucket_with_burst(limit.count(), limit.period_ns(), burst)
+            .map_err(|error| TestCaseError::fail(error.to_string()))?
+            .prepare();
+        let changed = convert(&subject.prepared, subject.value, &new, moment(at_ns));
+        prop_assert_eq!(changed, subject.value.max(subject.prepared.fresh_value(moment(at_ns))));
+    }
+
+    #[test]
+    fn a_full_key_can_not_be_told_from_a_fresh_one(
+        limit in limits(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..30),
+        cost in costs(),
+        later_ns in spans(),
+    ) {
+        let (subject, _, _) = run(limit, start_ns, &steps);
+        let (prepared, value) = (subject.prepared, subject.value);
+        let full_at_ns = prepared.full_at_ns(value, BASE_NS);
+        prop_assume!(full_at_ns <= 1 << 58);
+        if full_at_ns > 0 {
+            prop_assert!(!prepared.is_full(value, moment(full_at_ns - 1)));
+        }
+        let cost = cost.of(limit);
+        for at in [moment(full_at_ns), moment(full_at_ns + later_ns)] {
+            prop_assert!(prepared.is_full(value, at));
+            if cost > 0 {
+                prop_assert_eq!(prepared.check(value, at, cost), prepared.check(0, at, cost));
+            }
+            let (full, fresh) = (prepared.peek(value, at), prepared.peek(0, at));
+            prop_assert_eq!(full.remaining(), fresh.remaining());
+            prop_assert_eq!(full.reset_after_ns(), Some(0));
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_full_at_a_moment_admits_no_more_before_it_than_a_fresh_one(
+        limit in limits(),
+        at_ns in times(),
+        back_ns in 0..=HOUR_NS,
+        cost in costs(),
+    ) {
+        let prepared = limit.prepare();
+        let (at, cost) = (moment(at_ns), cost.of(limit));
+        let value = prepared.fresh_value(at);
+        prop_assert!(prepared.is_full(value, at));
+        if cost > 0 {
+            prop_assert_eq!(prepared.check(value, at, cost), prepared.check(0, at, cost));
+        }
+        let before = moment(at_ns.saturating_sub(back_ns));
+        let remaining = |value| prepared.peek(value, before).remaining();
+        prop_assert!(remaining(value) <= remaining(0));
+    }
+
+    #[test]
+    fn the_floor_of_two_values_admits_no_more_than_either(
+        limit in limits(),
+        start_ns in times(),
+        steps_a in prop::collection::vec(steps(), 1..30),
+        steps_b in prop::collection::vec(steps(), 1..30),
+        later in later(),
+    ) {
+        let (a, _, at_a_ns) = run(limit, start_ns, &steps_a);
+        let (b, _, at_b_ns) = run(limit, start_ns, &steps_b);
+        // In the window that either has reached: a use in an earlier one is over.
+        let now_ns = later
+            .after(&a, at_a_ns.max(at_b_ns))
+            .max(a.window_start_ns())
+            .max(b.window_start_ns());
+        let remaining = |value| a.prepared.peek(value, moment(now_ns)).remaining();
+        let floor = merge_floor(a.value, b.value);
+        prop_assert_eq!(remaining(floor), remaining(a.value).min(remaining(b.value)));
+    }
+
+    #[test]
+    fn no_words_values_or_moments_make_anything_panic(
+        raw_words in words(),
+        raw_value in values(),
+        now_ns in any::<u64>(),
+        base_ns in any::<u64>(),
+        cost in any::<u64>(),
+        other in limits(),
+    ) {
+        let decoded = Prepared::decode(raw_words);
+        let valid = other.prepare();
+        let at = Moment { now_ns, base_ns };
+        for prepared in decoded.iter().chain([&valid]) {
+            for cost in [cost, 0, 1, prepared.limit(), prepared.limit() / 2] {
+                let verdict = prepared.check(raw_value, at, cost);
+                if let Verdict::Allowed { new_value } = verdict {
+                    prop_assert!(cost == 0 || new_value <= VALUE_MAX);
+                }
+                let decision = prepared.decision(verdict, raw_value, at, cost);
+                let _ = (decision.retry_after_ns(), decision.reset_after_ns());
+                prop_assert!(decision.remaining() <= decision.limit());
+            }
+            let _ = (prepared.is_full(raw_value, at), prepared.full_at_ns(raw_value, base_ns));
+            prop_assert!(prepared.fresh_value(at) <= VALUE_MAX);
+            prop_assert!(convert(prepared, raw_value, &valid, at) <= VALUE_MAX);
+            prop_assert!(convert(&valid, raw_value, prepared, at) <= VALUE_MAX);
+        }
+        if let Ok(prepared) = decoded {
+            prop_assert_eq!(prepared.encode(), raw_words);
+        }
+    }
+
+    #[test]
+    fn what_was_encoded_decodes_to_the_same(limit in limits()) {
+        let prepared = limit.prepare();
+        prop_assert_eq!(Prepared::decode(prepared.encode()), Ok(prepared));
+        prop_assert_eq!(prepared.definition(), limit);
+    }
+
+    #[test]
+    fn what_was_displayed_parses_to_the_same(limit in limits()) {
+        prop_assert_eq!(Limit::parse(&limit.to_string()), Ok(limit));
+    }
+
+    #[test]
+    fn a_definition_is_kept_exactly_or_refused_and_every_hint_is_accepted(
+        count in prop_oneof![any::<u64>(), 0..=COUNT_MAX],
+        period_ns in prop_oneof![any::<u64>(), 0..=PERIOD_NS_MAX, Just(SECOND_NS), Just(DAY_NS)],
+        burst in any::<u64>(),
+    ) {
+        match Limit::token_bucket_with_burst(count, period_ns, burst) {
+            Ok(limit) => prop_assert_eq!(
+                (limit.count(), limit.period_ns(), limit.burst()),
+                (count, period_ns, Some(burst))
+            ),
+            Err(LimitError::RateTooFine { count_hint, .. }) => {
+                prop_assert!(Limit::token_bucket_with_burst(count_hint, period_ns, 1).is_ok());
+            }
+            Err(LimitError::Burst { burst_max, .. }) => {
+                prop_assert!(burst == 0 || burst > burst_max);
+                let at_bound = Limit::token_bucket_with_burst(count, period_ns, burst_max);
+                prop_assert!(at_bound.is_ok());
+                // The bound is tight: the latest admission at it fits, one token more would not.
+                if let (Ok(limit), Some(over)) = (at_bound, burst_max.checked_add(1)) {
+                    let [_, units_per_ns, units_per_token, ..] = limit.prepare().encode();
+                    let latest = whole(TIME_NS_MAX) * whole(units_per_ns)
+                        + whole(over) * whole(units_per_token);
+                    prop_assert!(latest > whole(VALUE_MAX));
+                }
+            }
+            Err(LimitError::Count { .. }) => prop_assert!(count > COUNT_MAX),
+            Err(LimitError::Period { .. }) => {
+                prop_assert!(period_ns == 0 || period_ns > PERIOD_NS_MAX);
+            }
+            Err(other) => prop_assert!(false, "{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_bucket_admits_its_burst_at_once_and_then_one_per_interval_to_the_nanosecond() {
+    let (prepared, mut value) = (prepared("7/second;burst=3"), 0);
+    for remaining in [2, 1, 0] {
+        let verdict = prepared.check(value, moment(0), 1);
+        let decision = prepared.decision(verdict, value, moment(0), 1);
+        assert!(decision.is_allowed());
+        assert_eq!((decision.limit(), decision.remaining()), (3, remaining));
+        assert_eq!(decision.retry_after_ns(), Some(0));
+        value = new_value(verdict);
+    }
+    let refused = prepared.check(value, moment(0), 1);
+    assert_eq!(refused, Verdict::Refused);
+    let decision = prepared.decision(refused, value, moment(0), 1);
+    assert_eq!(decision.remaining(), 0);
+    // A seventh of a second is 142,857,142 6/7 ns; three of them are 428,571,428 4/7 ns.
+    assert_eq!(decision.retry_after_ns(), Some(142_857_143));
+    assert_eq!(decision.reset_after_ns(), Some(428_571_429));
+    assert_eq!(prepared.full_at_ns(value, BASE_NS), 428_571_429);
+    let retry = |now_ns| prepared.check(value, moment(now_ns), 1);
+    assert_eq!(retry(142_857_142), Verdict::Refused);
+    assert!(is_allowed(retry(142_857_143)));
+}
+
+#[test]
+fn a_bucket_drifts_by_nothing_over_nine_years() {
+    let (prepared, mut value, mut now_ns) = (prepared("999983/second;burst=2"), 0, 0);
+    // Empty the bucket, admit at the earliest nanosecond a thousand times, leap, and start over: the
+    // k-th token after the burst is due exactly k·P/N after it, however often times were rounded.
+    while now_ns < 1 << 58 {
+        let first_ns = now_ns;
+        value = new_value(prepared.check(value, moment(first_ns), 2));
+        for k in 1..1_000_u64 {
+            now_ns = first_ns + (k * SECOND_NS).div_ceil(999_983);
+            let early = prepared.check(value, moment(now_ns - 1), 1);
+            assert_eq!(early, Verdict::Refused);
+            value = new_value(prepared.check(value, moment(now_ns), 1));
+        }
+        now_ns += 3 * DAY_NS + 1;
+    }
+}
+
+#[test]
+fn a_window_counts_from_the_unix_epoch_and_not_from_the_base() {
+    let prepared = prepared("2/minute;window=fixed");
+    // The base lies 3 seconds before a full minute.
+    let base_ns = 1_780_000_020 * SECOND_NS - 3 * SECOND_NS;
+    let at = |now_ns| Moment { now_ns, base_ns };
+    let value = new_value(prepared.check(0, at(0), 2));
+    let last_ns = 3 * SECOND_NS - 1;
+    assert_eq!(prepared.check(value, at(last_ns), 1), Verdict::Refused);
+    let decision = prepared.decision(Verdict::Refused, value, at(0), 1);
+    assert_eq!(decision.retry_after_ns(), Some(3 * SECOND_NS));
+    assert_eq!(decision.reset_after_ns(), Some(3 * SECOND_NS));
+    assert_eq!(prepared.full_at_ns(value, base_ns), 3 * SECOND_NS);
+    let value = new_value(prepared.check(value, at(3 * SECOND_NS), 2));
+    // A late stamp from the window before counts in the one already reached.
+    assert_eq!(prepared.check(value, at(last_ns), 1), Verdict::Refused);
+}
+
+#[test]
+fn what_can_never_be_admitted_is_told_from_what_must_wait() {
+    for (text, cost, never) in [
+        ("5/second;burst=3", 3, false),
+        ("5/second;burst=3", 4, true),
+        ("5/second;burst=3", u64::MAX, true),
+        ("5/minute;window=fixed", 5, false),
+        ("5/minute;window=fixed", 6, true),
+        ("0/second", 1, true),
+        ("0/second;burst=9", 1, true),
+        ("0/second;window=fixed", 1, true),
+        ("0/second", 0, false),
+        ("0/second;window=fixed", 0, false),
+    ] {
+        let prepared = prepared(text);
+        let verdict = prepared.check(0, moment(12_345), cost);
+        assert_eq!(verdict == Verdict::Never, never, "{cost} of {text}");
+        assert_eq!(is_allowed(verdict), !never, "{cost} of {text}");
+        let decision = prepared.decision(verdict, 0, moment(12_345), cost);
+        let retry_after_ns = (!never).then_some(0);
+        assert_eq!(
+            decision.retry_after_ns(),
+            retry_after_ns,
+            "{cost} of {text}"
+        );
+        assert_eq!(decision.cost(), cost);
+    }
+}
+
+#[test]
+fn a_peek_is_always_allowed_and_changes_nothing() {
+    for text in [
+        "5/second",
+        "0/second",
+        "5/day;window=fixed",
+        "0/day;window=fixed",
+    ] {
+        for value in [0, 1, 12_345 << 40, VALUE_MAX, u128::MAX] {
+            let verdict = prepared(text).check(value, moment(99), 0);
+            assert_eq!(verdict, Verdict::Allowed { new_value: value }, "{text}");
+            assert!(prepared(text).peek(value, moment(99)).is_allowed());
+        }
+    }
+}
+
+#[test]
+fn what_was_used_comes_back_unrefilled_from_a_count_of_zero() {
+    let (open, shut) = (prepared("10/second"), prepared("0/second"));
+    let used = new_value(open.check(0, moment(SECOND_NS), 7));
+    let closed = convert(&open, used, &shut, moment(SECOND_NS));
+    assert_eq!(shut.peek(closed, moment(SECOND_NS)).remaining(), 0);
+    assert_eq!(shut.peek(closed, moment(SECOND_NS)).reset_after_ns(), None);
+    assert_eq!(shut.full_at_ns(closed, BASE_NS), u64::MAX);
+    assert!(!shut.is_full(closed, moment(TIME_NS_MAX)));
+    let reopened = convert(&shut, closed, &open, moment(9 * SECOND_NS));
+    assert_eq!(open.peek(reopened, moment(9 * SECOND_NS)).remaining(), 3);
+    // A key that was fresh stays reclaimable.
+    assert!(shut.is_full(convert(&open, 0, &shut, moment(0)), moment(0)));
+}
+
+#[test]
+fn use_above_a_lowered_limit_is_paid_off_before_anything_is_admitted() {
+    let (old, new) = (prepared("1000/minute"), prepared("10/minute"));
+    let used = new_value(old.check(0, moment(0), 900));
+    let changed = convert(&old, used, &new, moment(0));
+    let verdict = new.check(changed, moment(0), 1);
+    assert_eq!(verdict, Verdict::Refused);
+    let decision = new.decision(verdict, changed, moment(0), 1);
+    assert_eq!(decision.remaining(), 0);
+    assert_eq!(decision.retry_after_ns(), Some((900 - 9) * 6 * SECOND_NS));
+    assert_eq!(decision.reset_after_ns(), Some(90 * MINUTE_NS));
+}
+
+#[test]
+fn a_change_between_algorithms_carries_whole_costs_and_rounds_use_up() {
+    let bucket = prepared("7/second");
+    let window = prepared("7/second;window=fixed");
+    let base_ns = BASE_NS / SECOND_NS * SECOND_NS;
+    let at = |now_ns| Moment { now_ns, base_ns };
+    let value = new_value(bucket.check(0, at(0), 3));
+    // One nanosecond later a little less than 3 is missing; a window counts it as 3.
+    let counted = convert(&bucket, value, &window, at(1));
+    assert_eq!(window.peek(counted, at(1)).remaining(), 4);
+    let back = convert(&window, counted, &bucket, at(2));
+    assert_eq!(bucket.peek(back, at(2)).remaining(), 4);
+    assert_eq!(bucket.peek(back, at(2)).reset_after_ns(), Some(428_571_429));
+    // Once the window is over nothing is carried.
+    let later = convert(&window, counted, &bucket, at(SECOND_NS));
+    assert_eq!(bucket.peek(later, at(SECOND_NS)).remaining(), 7);
+    // A longer window takes over what the shorter one counted.
+    let daily = prepared("100/day;window=fixed");
+    let day = convert(&window, counted, &daily, at(5));
+    assert_eq!(daily.peek(day, at(5)).remaining(), 97);
+}
+
+#[test]
+fn limits_are_read_as_users_write_them() {
+    let bucket = |count, period_ns| Limit::token_bucket(count, period_ns);
+    let with_burst = Limit::token_bucket_with_burst;
+    let window = |count, period_ns| Limit::fixed_window(count, period_ns);
+    for (text, limit, displayed) in [
+        ("100/minute", bucket(100, MINUTE_NS), "100/minute"),
+        (
+            "3/second;burst=5",
+            with_burst(3, SECOND_NS, 5),
+            "3/second;burst=5",
+        ),
+        ("3/second;burst=3", bucket(3, SECOND_NS), "3/second"),
+        (
+            " 3 / seconds ; burst = 5 ",
+            with_burst(3, SECOND_NS, 5),
+            "3/second;burst=5",
+        ),
+        ("\t1/s\n", bucket(1, SECOND_NS), "1/second"),
+        ("1/sec", bucket(1, SECOND_NS), "1/second"),
+        ("1/secs", bucket(1, SECOND_NS), "1/second"),
+        ("1/m", bucket(1, MINUTE_NS), "1/minute"),
+        ("1/min", bucket(1, MINUTE_NS), "1/minute"),
+        ("1/mins", bucket(1, MINUTE_NS), "1/minute"),
+        ("1/minutes", bucket(1, MINUTE_NS), "1/minute"),
+        ("1/h", bucket(1, HOUR_NS), "1/hour"),
+        ("1/hr", bucket(1, HOUR_NS), "1/hour"),
+        ("1/hrs", bucket(1, HOUR_NS), "1/hour"),
+        ("1/hour", bucket(1, HOUR_NS), "1/hour"),
+        ("1/hours", bucket(1, HOUR_NS), "1/hour"),
+        ("1/d", bucket(1, DAY_NS), "1/day"),
+        ("1/day", bucket(1, DAY_NS), "1/day"),
+        ("1/days", bucket(1, DAY_NS), "1/day"),
+        ("5/10s", bucket(5, 10 * SECOND_NS), "5/10s"),
+        ("5/10 seconds", bucket(5, 10 * SECOND_NS), "5/10s"),
+        ("5/1m", bucket(5, MINUTE_NS), "5/minute"),
+        ("5/60s", bucket(5, MINUTE_NS), "5/minute"),
+        ("5/90s", bucket(5, 90 * SECOND_NS), "5/90s"),
+        ("5/90m", bucket(5, 90 * MINUTE_NS), "5/90m"),
+        ("5/1500ms", bucket(5, 1_500_000_000), "5/1500ms"),
+        ("5/250us", bucket(5, 250_000), "5/250us"),
+        ("5/7ns", bucket(5, 7), "5/7ns"),
+        ("5/1ns", bucket(5, 1), "5/nanosecond"),
+        ("0/minute", bucket(0, MINUTE_NS), "0/minute"),
+        (
+            "0/minute;burst=7",
+            with_burst(0, MINUTE_NS, 7),
+            "0/minute;burst=7",
+        ),
+        ("007/s", bucket(7, SECOND_NS), "7/second"),
+        (
+            "10000000000/s",
+            bucket(10_000_000_000, SECOND_NS),
+            "10000000000/second",
+        ),
+        ("1/365d", bucket(1, YEAR_NS), "1/365d"),
+        ("1/366d", bucket(1, PERIOD_NS_MAX), "1/366d"),
+        (
+            "9/day;window=fixed",
+            window(9, DAY_NS),
+            "9/day;window=fixed",
+        ),
+        (
+            "0/h; window = fixed",
+            window(0, HOUR_NS),
+            "0/hour;window=fixed",
+        ),
+    ] {
+        let limit = limit.expect(text);
+        assert_eq!(Limit::parse(text), Ok(limit), "{text}");
+        assert_eq!(text.parse(), Ok(limit), "{text}");
+        assert_eq!(limit.to_string(), displayed, "{text}");
+    }
+}
+
+#[test]
+fn what_can_not_be_read_is_an_error_that_names_the_argument_and_the_way_out() {
+    for (text, says) in [
+        ("", "has no period; write COUNT/PERIOD"),
+        ("100", "has no period; write COUNT/PERIOD"),
+        ("100 per minute", "has no period"),
+        (";burst=5", "has no period"),
+        ("/minute", "count = \"\""),
+        ("-1/minute", "count = \"-1\""),
+        ("+1/minute", "count = \"+1\""),
+        ("1.5/minute", "count = \"1.5\""),
+        ("1e3/minute", "count = \"1e3\""),
+        ("1 000/minute", "count = \"1 000\""),
+        (
+            "\u{0665}/minute",
+            "is not a whole number from 0 to 18446744073709551615",
+        ),
+        ("18446744073709551616/s", "count = \"18446744073709551616\""),
+        (
+            "1000000000001/s",
+            "count = 1000000000001 is out of bounds: it must be from 0 to 1000000000000",
+        ),
+        ("1/", "the unit \"\""),
+        ("1/10", "the unit \"\""),
+        ("1/fortnight", "the unit \"fortnight\""),
+        ("1/Minute", "the unit \"Minute\""),
+        ("1/M", "the unit \"M\""),
+        ("1/ss", "the unit \"ss\""),
+        ("1/hs", "the unit \"hs\""),
+        ("1/mss", "the unit \"mss\""),
+        ("1/secss", "the unit \"secss\""),
+        ("1/-5s", "the unit \"-5s\""),
+        ("1/1.5h", "the unit \".5h\""),
+        ("1/minute/2", "the unit \"minute/2\""),
+        (
+            "1/0s",
+            "period_ns = 0 is out of bounds: for a token bucket it must be from 1 to",
+        ),
+        ("1/367d", "to 31622400000000000 nanoseconds"),
+        ("1/18446744073709551615d", "is out of bounds"),
+        (
+            "1/99999999999999999999s",
+            "period = \"99999999999999999999\"",
+        ),
+        ("1/ms;burst=0", "burst = 0 is out of bounds"),
+        ("1/s;burst=", "burst = \"\""),
+        ("1/s;burst=-1", "burst = \"-1\""),
+        ("1/s;burst=2x", "burst = \"2x\""),
+        ("1/s;burst", "the option \"burst\""),
+        ("1/s;", "the option \"\""),
+        ("1/s;;burst=1", "the option \"\""),
+        ("1/s;burst=1;burst=2", "the option \"burst=2\""),
+        ("1/s;Burst=1", "the option \"Burst=1\""),
+        ("1/s;window=sliding", "the option \"window=sliding\""),
+        ("1/s;window=fixed;window=fixed", "each at most once"),
+        (
+            "1/s;window=fixed;burst=2",
+            "burst = 2 does not apply to a fixed window",
+        ),
+        (
+            "1/100us;window=fixed",
+            "for a fixed window it must be from 524288 to",
+        ),
+        ("1000000007/s", "a reduced count must be at most 67108863"),
+        ("1000000007/s", "use a rounder count, such as 1000000000"),
+        ("1/366d;burst=1000000000000", "it must be from 1 to 1223"),
+    ] {
+        let error = Limit::parse(text).expect_err(text).to_string();
+        assert!(error.contains(says), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_range_from_one_a_year_to_ten_thousand_million_a_second_is_covered() {
+    for (count, period_ns) in AWKWARD_RATES {
+        let limit = Limit::token_bucket(count, period_ns);
+        assert!(limit.is_ok(), "{limit:?}");
+    }
+    assert!(Limit::fixed_window(COUNT_MAX, WINDOW_PERIOD_NS_MIN).is_ok());
+    assert!(Limit::fixed_window(COUNT_MAX, PERIOD_NS_MAX).is_ok());
+    assert!(Limit::fixed_window(1, WINDOW_PERIOD_NS_MIN - 1).is_err());
+    assert!(Limit::token_bucket(COUNT_MAX, 1).is_err());
+}
+
+#[test]
+fn at_the_greatest_burst_the_last_moment_still_fits_the_value() {
+    for (count, period_ns) in AWKWARD_RATES {
+        let over = Limit::token_bucket_with_burst(count, period_ns, u64::MAX);
+        let burst = match over {
+            Err(LimitError::Burst { burst_max, .. }) => burst_max,
+            Ok(_) => u64::MAX,
+            Err(other) => panic!("{other}"),
+        };
+        let limit = Limit::token_bucket_with_burst(count, period_ns, burst).expect("the bound");
+        for now_ns in [TIME_NS_MAX, u64::MAX] {
+            let verdict = limit.prepare().check(0, moment(now_ns), burst);
+            assert!(new_value(verdict) <= VALUE_MAX, "{limit}");
+        }
+    }
+}
+
+#[test]
+fn the_last_window_that_a_clock_can_name_fits_the_value() {
+    let limit = Limit::fixed_window(COUNT_MAX, WINDOW_PERIOD_NS_MIN).expect("at the bounds");
+    let prepared = limit.prepare();
+    let end = Moment {
+        now_ns: u64::MAX,
+        base_ns: u64::MAX,
+    };
+    let value = new_value(prepared.check(0, end, COUNT_MAX));
+    assert!(value <= VALUE_MAX);
+    assert_eq!(prepared.check(value, end, 1), Verdict::Refused);
+    assert_eq!(prepared.peek(value, end).remaining(), 0);
+    // The window's end is the first nanosecond that 64 bits can't name.
+    assert_eq!(prepared.full_at_ns(value, 0), u64::MAX);
+}
+
+#[test]
+fn damaged_words_are_refused() {
+    let words = prepared("6/minute;burst=4").encode();
+    assert_eq!(words, [1, 1, 10 * SECOND_NS, 6, 4]);
+    for (index, word) in [
+        (0, 0),
+        (0, 3),
+        (0, u64::MAX),
+        (1, u64::MAX),
+        (1, 2),
+        (2, 0),
+        (2, u64::MAX),
+        (3, 0),
+        (3, u64::MAX),
+        (4, 0),
+        (4, u64::MAX),
+    ] {
+        let mut damaged = words;
+        damaged[index] = word;
+        let result = Prepared::decode(damaged);
+        assert_eq!(result, Err(LimitError::Words { words: damaged }));
+    }
+    assert_eq!(prepared("6/h;window=fixed").encode(), [2, 6, HOUR_NS, 1, 6]);
+    assert!(Prepared::decode([2, 6, HOUR_NS, 1, 7]).is_err());
+    assert!(Prepared::decode([2, 3, HOUR_NS / 2, 2, 6]).is_err());
+}
+
+// ---- The model: naive, exact, of one key.
+
+/// What a key under a limit has used, in exact rationals.
+#[derive(Debug, Clone)]
+struct Model {
+    limit: Limit,
+    state: State,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Fresh,
+    /// So many tokens were missing at that time since the base.
+    Bucket {
+        missing: Exact,
+        at_ns: u64,
+    },
+    /// So much was counted in that window since the epoch.
+    Window {
+        index: BigInt,
+        counted: Exact,
+    },
+}
+
+impl Model {
+    fn new(limit: Limit) -> Self {
+        let state = State::Fresh;
+        Self { limit, state }
+    }
+
+    fn capacity(&self) -> u64 {
+        match self.limit.count() {
+            0 => 0,
+            count => self.limit.burst().unwrap_or(count),
+        }
+    }
+
+    fn window_of(&self, unix_ns: &Exact) -> BigInt {
+        (unix_ns / whole(self.limit.period_ns()))
+            .floor()
+            .to_integer()
+    }
+
+    fn used(&self, now_ns: impl Into<u128>) -> Exact {
+        let now_ns = now_ns.into();
+        match &self.state {
+            State::Fresh => whole(0),
+            State::Bucket { missing, at_ns } => {
+                let passed = whole(now_ns) - whole(*at_ns);
+                (missing - rate(self.limit) * passed).max(whole(0))
+            }
+            State::Window { index, counted } => {
+                if self.window_of(&unix(now_ns)) > *index {
+                    whole(0)
+                } else {
+                    counted.clone()
+                }
+            }
+        }
+    }
+
+    fn remaining(&self, now_ns: u64) -> Exact {
+        let left = whole(self.capacity()) - self.used(now_ns);
+        left.floor().max(whole(0))
+    }
+
+    fn would_admit(&self, now_ns: impl Into<u128>, cost: u64) -> bool {
+        cost == 0 || self.used(now_ns) + whole(cost) <= whole(self.capacity())
+    }
+
+    fn admit(&mut self, now_ns: u64, cost: u64) {
+        if cost == 0 {
+            return;
+        }
+        let used = self.used(now_ns) + whole(cost);
+        self.state = if self.limit.algorithm() == Algorithm::TokenBucket {
+            State::Bucket {
+                missing: used,
+                at_ns: now_ns,
+            }
+        } else {
+            let stamped = self.window_of(&unix(now_ns));
+            let index = match &self.state {
+                State::Window { index, .. } => stamped.max(index.clone()),
+                _ => stamped,
+            };
+            State::Window {
+                index,
+                counted: used,
+            }
+        };
+    }
+
+    /// The same use under another limit; exact, so a window may count fractions.
+    fn changed(self, limit: Limit, now_ns: u64) -> Self {
+        let used = self.used(now_ns);
+        let mut unix_ns = unix(now_ns);
+        if let State::Window { index, .. } = &self.state {
+            let start = Exact::from_integer(index.clone()) * whole(self.limit.period_ns());
+            unix_ns = unix_ns.max(start);
+        }
+        let mut model = Self::new(limit);
+        model.state = match limit.algorithm() {
+            Algorithm::TokenBucket => {
+                let since_base = (unix_ns - whole(BASE_NS)).to_integer();
+                State::Bucket {
+                    missing: used,
+                    at_ns: u64::try_from(since_base).expect("a time of the test"),
+                }
+            }
+            _ => State::Window {
+                index: model.window_of(&unix_ns),
+                counted: used,
+            },
+        };
+        model
+    }
+}
+
+/// The module under test, one key.
+#[derive(Debug, Clone)]
+struct Subject {
+    limit: Limit,
+    prepared: Prepared,
+    value: u128,
+}
+
+impl Subject {
+    fn new(limit: Limit) -> Self {
+        Self {
+            limit,
+            prepared: limit.prepare(),
+            value: 0,
+        }
+    }
+
+    fn change(&mut self, limit: Limit, now_ns: u64) {
+        let prepared = limit.prepare();
+        self.value = convert(&self.prepared, self.value, &prepared, moment(now_ns));
+        (self.limit, self.prepared) = (limit, prepared);
+    }
+
+    /// What the value says is used, read by its documented layout.
+    fn used_exactly(&self, now_ns: u64) -> Exact {
+        if self.limit.algorithm() == Algorithm::TokenBucket {
+            let [_, units_per_ns, units_per_token, ..] = self.prepared.encode();
+            let owed = whole(self.value) - whole(now_ns) * whole(units_per_ns);
+            owed.max(whole(0)) / whole(units_per_token)
+        } else {
+            let window = u128::from((BASE_NS + now_ns) / self.limit.period_ns());
+            let is_over = window > self.value >> 40;
+            whole(if is_over { 0 } else { self.value % (1 << 40) })
+        }
+    }
+
+    /// Fixed window: when the stored window began; else, and for one before the base, 0.
+    fn window_start_ns(&self) -> u64 {
+        if self.limit.algorithm() == Algorithm::TokenBucket {
+            0
+        } else {
+            let start_ns = (self.value >> 40) * u128::from(self.limit.period_ns());
+            let since_base_ns = start_ns.saturating_sub(u128::from(BASE_NS));
+            u64::try_from(since_base_ns).expect("a time of the test")
+        }
+    }
+}
+
+/// Runs the steps on both and compares everything that a caller can see.
+fn run_against_model(limit: Limit, start_ns: u64, steps: &[Step]) -> Result<(), TestCaseError> {
+    let (mut subject, mut model) = (Subject::new(limit), Model::new(limit));
+    let mut now_ns = start_ns;
+    for step in steps {
+        now_ns = step.time.after(&subject, now_ns);
+        let (at, cost) = (moment(now_ns), step.cost.of(limit));
+        let verdict = subject.prepared.check(subject.value, at, cost);
+        let decision = subject.prepared.decision(verdict, subject.value, at, cost);
+
+        let expected = model.would_admit(now_ns, cost);
+        prop_assert_eq!(
+            is_allowed(verdict),
+            expected,
+            "{} of {} at {}",
+            cost,
+            limit,
+            now_ns
+        );
+        prop_assert_eq!(decision.is_allowed(), expected);
+        prop_assert_eq!(verdict == Verdict::Never, cost > model.capacity());
+        if let Verdict::Allowed { new_value } = verdict {
+            prop_assert!(new_value <= VALUE_MAX);
+            subject.value = new_value;
+            model.admit(now_ns, cost);
+        }
+        prop_assert_eq!(decision.limit(), model.capacity());
+        prop_assert_eq!(whole(decision.remaining()), model.remaining(now_ns));
+
+        let after = |wait_ns| u128::from(now_ns) + u128::from(wait_ns);
+        match decision.retry_after_ns() {
+            Some(0) => prop_assert!(expected),
+            Some(wait_ns) => {
+                prop_assert!(!expected && cost <= model.capacity());
+                prop_assert!(!model.would_admit(after(wait_ns) - 1, cost));
+                // The greatest wait stands for all that are beyond 64 bits.
+                prop_assert!(wait_ns == u64::MAX || model.would_admit(after(wait_ns), cost));
+                if after(wait_ns) <= u128::from(TIME_NS_MAX) {
+                    let retry = |ns| subject.prepared.check(subject.value, moment(ns), cost);
+                    prop_assert!(is_allowed(retry(now_ns + wait_ns)));
+                    prop_assert_eq!(retry(now_ns + wait_ns - 1), Verdict::Refused);
+                }
+            }
+            None => prop_assert!(cost > model.capacity()),
+        }
+        match decision.reset_after_ns() {
+            Some(0) => prop_assert_eq!(model.used(now_ns), whole(0)),
+            Some(wait_ns) => {
+                prop_assert!(model.used(after(wait_ns) - 1) > whole(0));
+                prop_assert!(wait_ns == u64::MAX || model.used(after(wait_ns)) == whole(0));
+            }
+            None => prop_assert!(false, "nothing was ever used under a count of 0"),
+        }
+        prop_assert_eq!(
+            subject.prepared.is_full(subject.value, at),
+            model.used(now_ns) == whole(0)
+        );
+    }
+    Ok(())
+}
+
+/// Runs the steps on both without comparing; also the last time.
+fn run(limit: Limit, start_ns: u64, steps: &[Step]) -> (Subject, Model, u64) {
+    let (mut subject, mut model) = (Subject::new(limit), Model::new(limit));
+    let mut now_ns = start_ns;
+    for step in steps {
+        now_ns = step.time.after(&subject, now_ns);
+        let cost = step.cost.of(limit);
+        let verdict = subject.prepared.check(subject.value, moment(now_ns), cost);
+        if let Verdict::Allowed { new_value } = verdict {
+            subject.value = new_value;
+        }
+        if model.would_admit(now_ns, cost) {
+            model.admit(now_ns, cost);
+        }
+    }
+    (subject, model, now_ns)
+}
+
+/// Stamps and positive costs that the module alone admits, in the order of the calls.
+fn admissions(limit: Limit, start_ns: u64, steps: &[Step]) -> Vec<(u64, u64)> {
+    let (mut subject, mut now_ns, mut admitted) = (Subject::new(limit), start_ns, Vec::new());
+    for step in steps {
+        now_ns = step.time.after(&subject, now_ns);
+        let cost = step.cost.of(limit);
+        let verdict = subject.prepared.check(subject.value, moment(now_ns), cost);
+        if let Verdict::Allowed { new_value } = verdict {
+            subject.value = new_value;
+            if cost > 0 {
+                admitted.push((now_ns, cost));
+            }
+        }
+    }
+    admitted
+}
+
+fn pairs(admitted: &[(u64, u64)]) -> impl Iterator<Item = (u64, u64)> + '_ {
+    admitted.iter().flat_map(move |(from_ns, _)| {
+        let not_before = admitted.iter().filter(move |(to_ns, _)| to_ns >= from_ns);
+        not_before.map(move |(to_ns, _)| (*from_ns, *to_ns))
+    })
+}
+
+/// Whether the model's use, after a change, is below what a value can hold.
+fn is_within_value(model: &Model, now_ns: u64) -> bool {
+    let used = model.used(now_ns);
+    match model.limit.algorithm() {
+        Algorithm::TokenBucket => {
+            let [_, units_per_ns, units_per_token, ..] = model.limit.prepare().encode();
+            let owed = used * whole(units_per_token);
+            whole(now_ns) * whole(units_per_ns) + owed + whole(1) <= whole(VALUE_MAX)
+        }
+        _ => used < whole(1_u64 << 40),
+    }
+}
+
+/// The denominator of the rate in tokens per nanosecond; that of 0 is 1.
+fn reduced_period(limit: Limit) -> BigInt {
+    rate(limit).denom().clone()
+}
+
+fn rate(limit: Limit) -> Exact {
+    whole(limit.count()) / whole(limit.period_ns())
+}
+
+fn unix(now_ns: impl Into<BigInt>) -> Exact {
+    whole(BASE_NS) + whole(now_ns)
+}
+
+fn whole(number: impl Into<BigInt>) -> Exact {
+    Exact::from_integer(number.into())
+}
+
+fn moment(now_ns: u64) -> Moment {
+    Moment {
+        now_ns,
+        base_ns: BASE_NS,
+    }
+}
+
+fn prepared(text: &str) -> Prepared {
+    Limit::parse(text).expect(text).prepare()
+}
+
+fn is_allowed(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Allowed { .. })
+}
+
+fn new_value(verdict: Verdict) -> u128 {
+    match verdict {
+        Verdict::Allowed { new_value } => new_value,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+// ---- What is tried.
+
+const AWKWARD_COUNTS: [u64; 9] = [0, 1, 7, 13, 100, 333, 4_096, 999_983, 1_000_003];
+const AWKWARD_RATES: [(u64, u64); 8] = [
+    (10_000_000_000, SECOND_NS),
+    (1, YEAR_NS),
+    (1, PERIOD_NS_MAX),
+    (67_000_001, SECOND_NS),
+    (1, 1),
+    (999_983, 999_979),
+    (3, 7),
+    (COUNT_MAX, SECOND_NS),
+];
+
+#[derive(Debug, Clone)]
+struct Step {
+    time: Time,
+    cost: Cost,
+}
+
+/// The next stamp; some are placed where a decision is about to change.
+#[derive(Debug, Clone)]
+enum Time {
+    Same,
+    Forward(u64),
+    Back(u64),
+    /// So many nanoseconds off the time at which the key is full.
+    AtFull(i64),
+    /// So many nanoseconds off the time at which a cost that is refused now is admitted.
+    AtRetry(Cost, i64),
+    /// So many nanoseconds off the end of the current period since the epoch.
+    AtPeriodEnd(i64),
+}
+
+impl Time {
+    /// At most 2^58. A special time beyond that leaves the time as it is.
+    fn after(&self, subject: &Subject, now_ns: u64) -> u64 {
+        let near = |time_ns: u64, off_ns: i64| {
+            if time_ns > 1 << 58 {
+                now_ns
+            } else {
+                time_ns.saturating_add_signed(off_ns)
+            }
+        };
+        let next_ns = match self {
+            Self::Same => now_ns,
+            Self::Forward(ns) => now_ns + ns,
+            Self::Back(ns) => now_ns.saturating_sub(*ns),
+            Self::AtFull(off_ns) => {
+                near(subject.prepared.full_at_ns(subject.value, BASE_NS), *off_ns)
+            }
+            Self::AtRetry(cost, off_ns) => {
+                let (at, cost) = (moment(now_ns), cost.of(subject.limit));
+                let verdict = subject.prepared.check(subject.value, at, cost);
+                let decision = subject.prepared.decision(verdict, subject.value, at, cost);
+                let wait_ns = decision.retry_after_ns().unwrap_or_default();
+                near(now_ns.saturating_add(wait_ns), *off_ns)
+            }
+            Self::AtPeriodEnd(off_ns) => {
+                let period_ns = subject.limit.period_ns();
+                let end_ns = ((BASE_NS + now_ns) / period_ns + 1) * period_ns;
+                near(end_ns - BASE_NS, *off_ns)
+            }
+        };
+        next_ns.min(1 << 58)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Cost {
+    Zero,
+    One,
+    Some(u64),
+    AllButOne,
+    All,
+    Above,
+}
+
+impl Cost {
+    fn of(&self, limit: Limit) -> u64 {
+        let all = limit.burst().unwrap_or(limit.count());
+        match self {
+            Self::Zero => 0,
+            Self::One => 1,
+            Self::Some(share) => share % all.saturating_add(1),
+            Self::AllButOne => all.saturating_sub(1),
+            Self::All => all,
+            Self::Above => all.saturating_add(1),
+        }
+    }
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    (later(), costs()).prop_map(|(time, cost)| Step { time, cost })
+}
+
+fn later() -> impl Strategy<Value = Time> {
+    prop_oneof![
+        2 => Just(Time::Same),
+        2 => spans().prop_map(Time::Forward),
+        1 => spans().prop_map(Time::Back),
+        2 => (-2..=2_i64).prop_map(Time::AtFull),
+        4 => (costs(), -2..=2_i64).prop_map(|(cost, off_ns)| Time::AtRetry(cost, off_ns)),
+        2 => (-2..=2_i64).prop_map(Time::AtPeriodEnd),
+    ]
+}
+
+fn spans() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..=3_u64,
+        0..=1_000_u64,
+        0..=SECOND_NS,
+        0..=DAY_NS,
+        0..=YEAR_NS
+    ]
+}
+
+fn costs() -> impl Strategy<Value = Cost> {
+    prop_oneof![
+        1 => Just(Cost::Zero),
+        4 => Just(Cost::One),
+        3 => any::<u64>().prop_map(Cost::Some),
+        1 => Just(Cost::AllButOne),
+        2 => Just(Cost::All),
+        1 => Just(Cost::Above),
+    ]
+}
+
+fn times() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 0..=DAY_NS, 0..=1_u64 << 57, Just(1 << 57)]
+}
+
+fn rates() -> impl Strategy<Value = (u64, u64)> {
+    let periods = prop::sample::select(vec![SECOND_NS, MINUTE_NS, HOUR_NS, DAY_NS]);
+    prop_oneof![
+        4 => (prop::sample::select(AWKWARD_COUNTS.to_vec()), periods),
+        2 => prop::sample::select(AWKWARD_RATES.to_vec()),
+        1 => (0..=67_000_000_u64, 1..=PERIOD_NS_MAX),
+    ]
+}
+
+fn token_buckets() -> impl Strategy<Value = Limit> {
+    let bursts = prop_oneof![
+        Just(None),
+        Just(Some(1)),
+        Just(Some(2)),
+        (1..=20_u64).prop_map(Some),
+        (1..=10_000_000_u64).prop_map(Some),
+        any::<u64>().prop_map(Some),
+    ];
+    (rates(), bursts).prop_filter_map("burst beyond the value", |((count, period_ns), burst)| {
+        match burst {
+            None => Limit::token_bucket(count, period_ns),
+            Some(burst) => Limit::token_bucket_with_burst(count, period_ns, burst),
+        }
+        .or_else(|_| Limit::token_bucket_with_burst(count, period_ns, 20))
+        .ok()
+    })
+}
+
+fn fixed_windows() -> impl Strategy<Value = Limit> {
+    rates().prop_filter_map("window out of bounds", |(count, period_ns)| {
+        Limit::fixed_window(count, period_ns.max(WINDOW_PERIOD_NS_MIN)).ok()
+    })
+}
+
+fn limits() -> impl Strategy<Value = Limit> {
+    prop_oneof![token_buckets(), fixed_windows()]
+}
+
+fn values() -> impl Strategy<Value = u128> {
+    prop_oneof![
+        any::<u128>(),
+        0..=VALUE_MAX,
+        Just(0),
+        Just(VALUE_MAX),
+        Just(u128::MAX)
+    ]
+}
+
+/// Words at random, small words, and words that differ from valid ones in one place.
+fn words() -> impl Strategy<Value = [u64; PREPARED_WORDS]> {
+    prop_oneof![
+        any::<[u64; PREPARED_WORDS]>(),
+        prop::array::uniform5(0..8_u64),
+        (limits(), 0..PREPARED_WORDS, any::<u64>(), 0..64_u32).prop_map(
+            |(limit, index, word, bit)| {
+                let mut words = limit.prepare().encode();
+                words[index] = if bit == 0 {
+                    word
+                } else {
+                    words[index] ^ (1 << bit)
+                };
+                words
+            }
+        ),
+    ]
+}
