@@ -5,6 +5,7 @@
 
 use crate::chunk;
 use crate::error::{Error, Result};
+use crate::limiter_key::LimiterKeys;
 use crate::object::{Object, Objects};
 use crate::region::Region;
 use crate::session::{Process, SessionId, Sessions};
@@ -15,6 +16,7 @@ pub struct Engine {
     pub(crate) region: Region,
     pub(crate) sessions: Sessions,
     pub(crate) objects: Table<Objects>,
+    pub(crate) limiter_keys: Table<LimiterKeys>,
     /// Percent of each cap that one session may fill.
     share_percent: u32,
 }
@@ -28,6 +30,7 @@ impl Engine {
     fn new(region: Region, sessions: Sessions, share_percent: u32) -> Self {
         Self {
             objects: Table::new(&region),
+            limiter_keys: Table::new(&region),
             region,
             sessions,
             share_percent,
@@ -99,7 +102,11 @@ impl Engine {
     }
 
     fn is_current(&self, owner: CellOwner) -> bool {
-        self.objects.is_current(&self.region, owner)
+        if owner.is_limiter_key {
+            self.limiter_keys.is_current(&self.region, owner)
+        } else {
+            self.objects.is_current(&self.region, owner)
+        }
     }
 
     /// Reclaims every idle entry whose name is in chunks; whether there was any.

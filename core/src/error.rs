@@ -67,6 +67,12 @@ pub enum Error {
         /// The definition asked for.
         asked: String,
     },
+    /// The limiter's limit was changed meanwhile; never leaves the engine.
+    #[error("the limit was changed meanwhile")]
+    StaleLimit,
+    /// The limiter was removed while in use.
+    #[error("the limiter no longer exists; open it again")]
+    LimiterGone,
     /// A lock's token can rise no further, or a floor was given past the bound.
     #[error("token {token} is past the highest possible, {max}; recreate the region")]
     TokensExhausted {

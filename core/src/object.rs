@@ -31,7 +31,7 @@ use crate::lock;
 use crate::region::{Region, Section};
 use crate::session::SessionId;
 use crate::table::{
-    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field, phase,
+    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field,
 };
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -295,9 +295,4 @@ impl Entry<Objects> for Object<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a state is that of a live cell.
-pub(crate) fn is_live(state: u128) -> bool {
-    phase(state) == LIVE
 }

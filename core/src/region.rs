@@ -16,8 +16,8 @@
 //!
 //! The part above *growing* is allocated when the region is created. The rest is allocated extent by
 //! extent, before anything in it is reached, so that a full file system is an error and not a
-//! SIGBUS. A file has its final length from the start and never shrinks. Anonymous memory is the
-//! same area with every extent marked allocated.
+//! SIGBUS. A file has its final length from the start and never shrinks. In anonymous memory reaching an
+//! extent only marks it, which keeps sweeps off untouched pages.
 //!
 //! Nothing in a region is a pointer. Whoever may write the file can falsify what it says; [`memory`]
 //! keeps that from ever becoming an access outside it. One thing cannot be kept off: a writer who
@@ -68,12 +68,13 @@ pub(crate) mod header {
     pub(crate) const LATEST: usize = 152;
     /// Next index to try for a new session, waiter and so on: hints that spread reuse.
     pub(crate) const SESSION_HINT: usize = 192;
-    pub(crate) const WAITER_HINT: usize = 200;
     pub(crate) const CHUNK_HINT: usize = 208;
     pub(crate) const BREAK_HINT: usize = 216;
     /// Waiter words in use lie below this index.
     pub(crate) const WAITERS_HIGH: usize = 224;
     pub(crate) const LIMITS_HINT: usize = 232;
+    /// Latest region time at which a limiter key was reclaimed, in nanoseconds; only rises.
+    pub(crate) const RECLAIMED_AT: usize = 240;
     /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something.
     pub(crate) const OBJECTS: usize = 256; // a line of its own
     pub(crate) const LIMITER_KEYS: usize = 320; // likewise
@@ -299,6 +300,7 @@ pub struct Region {
     memory: Memory,
     pub(crate) geometry: Geometry,
     pub(crate) hasher: Hasher,
+    hash_seed: u64,
     base_unix_ns: u64,
     /// The file behind the memory, for growth and for finding out that it was replaced.
     #[cfg(not(loom))]
@@ -321,17 +323,12 @@ impl Region {
             memory,
             geometry,
             hasher: Hasher::new(birth.hash_seed),
+            hash_seed: birth.hash_seed,
             base_unix_ns: birth.unix_ns,
             #[cfg(not(loom))]
             file: None,
         };
         region.initialise(birth);
-        #[cfg(not(loom))]
-        for word in 0..region.extent_words() {
-            region
-                .word(region.geometry.extents + word * 8)
-                .store(u64::MAX, Relaxed);
-        }
         Ok(region)
     }
 
@@ -364,6 +361,10 @@ impl Region {
             bytes[at..at + 8].copy_from_slice(&self.word(at).load(Relaxed).to_le_bytes());
         }
         Hasher::new(0).hash(&bytes)
+    }
+
+    pub(crate) fn hash_seed(&self) -> u64 {
+        self.hash_seed
     }
 
     /// Unix time of region time zero, in nanoseconds.
@@ -466,11 +467,6 @@ impl Region {
 
     pub(crate) fn break_at(&self, index: u32) -> usize {
         self.geometry.breaks + (index % BREAKS) as usize * BREAK_BYTES
-    }
-
-    fn extent_words(&self) -> usize {
-        let chunks = &self.geometry.chunks;
-        ((chunks.first_extent + chunks.extents()) as usize).div_ceil(64)
     }
 
     fn extent_word(&self, bit: u32) -> &Word {

@@ -139,8 +139,6 @@ pub(crate) struct Found {
     /// Byte offset of its state word.
     pub(crate) at: usize,
     pub(crate) state: u128,
-    /// Whether this call inserted it.
-    pub(crate) is_new: bool,
 }
 
 /// Who inserts, and how much of the region it may fill.
@@ -242,12 +240,7 @@ impl<F: Flavour> Table<F> {
             let state = region.wide(at).load();
             if phase(state) == LIVE && entry.matches(region, at, state) {
                 let cell = home * CELLS_PER_BLOCK + slot;
-                return Some(Found {
-                    cell,
-                    at,
-                    state,
-                    is_new: false,
-                });
+                return Some(Found { cell, at, state });
             }
         }
         self.find_displaced(region, home, entry)
@@ -269,7 +262,6 @@ impl<F: Flavour> Table<F> {
                         cell: block * CELLS_PER_BLOCK + slot,
                         at,
                         state,
-                        is_new: false,
                     })
                 })
             })
@@ -361,12 +353,7 @@ impl<F: Flavour> Table<F> {
                 let state = region.wide(at).load();
                 match phase(state) {
                     LIVE if entry.matches(region, at, state) => {
-                        return Some(Found {
-                            cell,
-                            at,
-                            state,
-                            is_new: false,
-                        });
+                        return Some(Found { cell, at, state });
                     }
                     // Its owner may have died; and if it holds this key, what it preserves must be
                     // preserved before the key is inserted anew.
@@ -445,12 +432,7 @@ impl<F: Flavour> Table<F> {
         // The entry may have been used, or retired, already; then the caller's own exchange fails
         // and it looks again.
         let state = region.wide(at).load();
-        Ok((phase(state) == LIVE).then_some(Found {
-            cell,
-            at,
-            state,
-            is_new: true,
-        }))
+        Ok((phase(state) == LIVE).then_some(Found { cell, at, state }))
     }
 
     /// Finishes the insertion that `naming` names, for whoever began it.

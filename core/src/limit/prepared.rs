@@ -3,7 +3,7 @@
 //! within a window or bucket, and never rounds.
 
 use super::decision::Decision;
-use super::definition::{Algorithm, Limit, PERIOD_NS_MAX};
+use super::definition::{Algorithm, Limit, PERIOD_NS_MAX, WINDOW_PERIOD_NS_MIN};
 use super::error::LimitError;
 
 /// Bits of a limiter's value.
@@ -231,6 +231,42 @@ impl Prepared {
             .map(|limit| limit.prepare())
             .filter(|prepared| prepared.encode() == words)
             .ok_or(LimitError::Words { words })
+    }
+
+    /// Reads what [`Prepared::encode`] wrote, without asking whether it is in lowest terms: for words
+    /// that this library wrote and that only damage can have changed. What it returns is within every
+    /// bound that the arithmetic rests on. Costs a few comparisons.
+    #[must_use]
+    pub const fn decode_trusted(words: [u64; PREPARED_WORDS]) -> Option<Self> {
+        let [tag, count, period, divisor, burst] = words;
+        if period == 0 || period > PERIOD_NS_MAX || divisor == 0 {
+            return None;
+        }
+        let algorithm = match tag {
+            TAG_TOKEN_BUCKET => {
+                let room = VALUE_MAX.saturating_sub(wide(TIME_NS_MAX, count));
+                if count > REDUCED_COUNT_MAX || burst as u128 > room / period as u128 {
+                    return None;
+                }
+                Algorithm::TokenBucket
+            }
+            TAG_FIXED_WINDOW
+                if burst <= USED_MAX && count == burst && period >= WINDOW_PERIOD_NS_MIN =>
+            {
+                Algorithm::FixedWindow
+            }
+            _ => return None,
+        };
+        if count.checked_mul(divisor).is_none() || period.checked_mul(divisor).is_none() {
+            return None;
+        }
+        Some(Self {
+            algorithm,
+            count,
+            period,
+            divisor,
+            burst,
+        })
     }
 
     /// Token bucket: the time in units, below 2^85.

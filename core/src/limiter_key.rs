@@ -1,0 +1,267 @@
+//! The limiter keys table: one 32-byte cell for each key of each limiter.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..16 | state word |
+//! | 16..32 | the key, if at most 16 bytes; else its hash and the index of its first chunk with its length |
+//!
+//! # The state word
+//!
+//! | phase | bits |
+//! |---|---|
+//! | EMPTY, RETIRED | 23..43 generation |
+//! | CLAIMED | 3..9 session generation, 11..23 session, 23..43 generation, 43..75 home block, 75..87 limit, 87..92 key length |
+//! | LIVE | 3..8 key length (0: in chunks), 11..23 limit, 23..43 generation, 43..128 value |
+//!
+//! A check exchanges the whole word, so that the value can only change under the key, the limit and
+//! the generation that it was read with. What a value means is in [`crate::limit`]; which limit the
+//! number stands for is in [`crate::limiter`].
+
+use crate::chunk;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::key;
+use crate::limiter;
+use crate::region::{Region, Section, header};
+use crate::session::SessionId;
+use crate::table::{
+    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field,
+};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
+const KEY: usize = 16;
+/// Bytes of a key that fit its cell.
+const INLINE: usize = 16;
+const VALUE: u32 = 43;
+const GENERATION_MASK: u128 = ((1 << 20) - 1) << 23;
+
+/// The state of a live limiter key, or of an overflow bucket, which has the same form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyState(pub(crate) u128);
+
+impl KeyState {
+    #[inline(always)]
+    pub(crate) fn live(key_len: u32, limit: u32, generation: u128, value: u128) -> Self {
+        Self(
+            LIVE | u128::from(key_len) << 3
+                | u128::from(limit) << 11
+                | generation & GENERATION_MASK
+                | value << VALUE,
+        )
+    }
+
+    #[inline(always)]
+    pub(crate) fn limit(self) -> u32 {
+        field(self.0, 11, 12) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(self) -> u128 {
+        self.0 >> VALUE
+    }
+
+    #[inline(always)]
+    pub(crate) fn with_value(self, value: u128) -> Self {
+        Self(self.0 & ((1 << VALUE) - 1) | value << VALUE)
+    }
+
+    /// The same under another limit.
+    pub(crate) fn with_limit(self, limit: u32, value: u128) -> Self {
+        Self(self.0 & !(0xfff << 11) | u128::from(limit) << 11).with_value(value)
+    }
+
+    /// The same in the next generation: an exchange prepared before now fails.
+    pub(crate) fn next_generation(self) -> Self {
+        let next = (self.0 & GENERATION_MASK).wrapping_add(1 << 23) & GENERATION_MASK;
+        Self(self.0 & !GENERATION_MASK | next)
+    }
+}
+
+pub(crate) struct LimiterKeys;
+
+impl LimiterKeys {
+    fn key_len(live: u128) -> u32 {
+        field(live, 3, 5) as u32
+    }
+
+    /// The key in a cell; valid if the state word is unchanged after.
+    pub(crate) fn key(region: &Region, at: usize, live: u128) -> Vec<u8> {
+        let words = [0, 8].map(|i| region.word(at + KEY + i).load(Relaxed));
+        match Self::key_len(live) as usize {
+            0 => chunk::read(region, words[1] as u32, (words[1] >> 32) as usize),
+            len => {
+                let mut key: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                key.truncate(len);
+                key
+            }
+        }
+    }
+}
+
+impl Flavour for LimiterKeys {
+    const CELL_BYTES: usize = 32;
+    const WHAT: &'static str = "limiter key";
+    const COUNTER: usize = 1;
+
+    fn section(region: &Region) -> &Section {
+        &region.geometry.limiter_keys
+    }
+
+    fn cap(region: &Region) -> u32 {
+        region.caps().limiter_keys
+    }
+
+    fn claimed(empty: u128, claim: Claim) -> u128 {
+        CLAIMED
+            | u128::from(claim.session.generation) << 3
+            | u128::from(claim.session.index) << 11
+            | empty & GENERATION_MASK
+            | u128::from(claim.home) << 43
+            | u128::from(claim.payload) << 75
+    }
+
+    fn claim_of(claimed: u128) -> Claim {
+        Claim {
+            session: SessionId {
+                index: field(claimed, 11, 12) as u16,
+                generation: field(claimed, 3, 6) as u8,
+            },
+            home: field(claimed, 43, 32) as u32,
+            payload: field(claimed, 75, 17) as u32,
+        }
+    }
+
+    fn live(region: &Region, _: usize, claimed: u128) -> u128 {
+        let payload = Self::claim_of(claimed).payload;
+        let (limit, key_len) = (payload & 0xfff, payload >> 12);
+        KeyState::live(key_len, limit, claimed, limiter::first_value(region, limit)).0
+    }
+
+    fn idle(region: &Region, _: usize, live: u128) -> Idle {
+        let state = KeyState(live);
+        match limiter::prepared(region, state.limit()) {
+            Some(limit) => match limit.full_at_ns(state.value(), region.base_unix_ns()) {
+                u64::MAX => Idle::Never,
+                at_ns => Idle::At(at_ns),
+            },
+            // Its limit is gone: nobody can ask for this key any more.
+            None => Idle::Now,
+        }
+    }
+
+    fn retired(_: &Region, _: usize, live: u128) -> u128 {
+        RETIRED | live & GENERATION_MASK
+    }
+
+    fn preserve(_: &Region, _: u32, _: u128) {}
+
+    fn emptied(state: u128) -> u128 {
+        let next = KeyState(state).next_generation().0;
+        EMPTY | next & GENERATION_MASK
+    }
+
+    fn home_of(region: &Region, table: &Table<Self>, at: usize, live: u128) -> u32 {
+        let key = Self::key(region, at, live);
+        let hash = limiter::hasher(region, KeyState(live).limit()).hash(&key);
+        table.home(hash)
+    }
+}
+
+/// A limiter's key to find or insert.
+pub(crate) struct LimiterKey<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) limiter: &'a limiter::LimiterRef,
+    key: &'a [u8],
+    words: [u64; 2],
+    pub(crate) hash: u64,
+}
+
+impl<'a> LimiterKey<'a> {
+    #[inline(always)]
+    pub(crate) fn new(engine: &'a Engine, limiter: &'a limiter::LimiterRef, key: &'a [u8]) -> Self {
+        let hash = limiter.hasher.hash(key);
+        let words = if key.len() <= INLINE {
+            key::words(key)
+        } else {
+            [hash, 0]
+        };
+        Self {
+            engine,
+            limiter,
+            key,
+            words,
+            hash,
+        }
+    }
+
+    /// The same key under another reference to the same limiter: same name, same hash.
+    pub(crate) fn of<'b>(&self, limiter: &'b limiter::LimiterRef) -> LimiterKey<'b>
+    where
+        'a: 'b,
+    {
+        LimiterKey {
+            engine: self.engine,
+            limiter,
+            key: self.key,
+            words: self.words,
+            hash: self.hash,
+        }
+    }
+
+    #[inline(always)]
+    fn key_len(&self) -> u32 {
+        if self.key.len() <= INLINE {
+            self.key.len() as u32
+        } else {
+            0
+        }
+    }
+}
+
+impl Entry<LimiterKeys> for LimiterKey<'_> {
+    #[inline(always)]
+    fn matches(&self, region: &Region, at: usize, live: u128) -> bool {
+        let limit = KeyState(live).limit();
+        if LimiterKeys::key_len(live) != self.key_len()
+            || (limit != self.limiter.id && self.limiter.previous != Some(limit))
+        {
+            return false;
+        }
+        // Relaxed: written before the cell went LIVE, which the caller acquired; a cell reused since
+        // shows in its state word, which the caller exchanges or reads again.
+        let word = |i| region.word(at + KEY + i).load(Relaxed);
+        if word(0) != self.words[0] {
+            return false;
+        }
+        if self.key_len() != 0 {
+            return word(8) == self.words[1];
+        }
+        let place = word(8);
+        (place >> 32) as usize == self.key.len() && chunk::equals(region, place as u32, self.key)
+    }
+
+    fn payload(&self) -> u32 {
+        self.limiter.id | self.key_len() << 12
+    }
+
+    fn write(&self, region: &Region, at: usize, _: u32, owner: CellOwner) -> Result<()> {
+        // We claimed a cell under this limit, then look whether it is still the limiter's; whoever
+        // replaces a limit publishes the new one, fences, then looks for cells under the old one.
+        crate::sync::fence(SeqCst);
+        self.engine.check_current(self.limiter)?;
+        let mut words = self.words;
+        if self.key_len() == 0 {
+            let first = self.engine.write_chunks(owner, self.key)?;
+            words[1] = u64::from(first) | (self.key.len() as u64) << 32;
+        }
+        region.word(at + KEY).store(words[0], Relaxed);
+        region.word(at + KEY + 8).store(words[1], Relaxed);
+        Ok(())
+    }
+}
+
+/// The latest time at which any limiter key was reclaimed, in nanoseconds: a key inserted after must
+/// not act as if it were earlier.
+pub(crate) fn reclaimed_at_ns(region: &Region) -> u64 {
+    region.word(header::RECLAIMED_AT).load(Acquire)
+}
