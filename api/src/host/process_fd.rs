@@ -349,7 +349,10 @@ mod tests {
         assert!(!slot.free(word), "the same use is not freed twice");
         let (again, uses) = take_slot().expect("one is free");
         assert!(ptr::eq(slot, again));
-        assert!(!slot.free(word), "nor is a newer use freed by an old handle");
+        assert!(
+            !slot.free(word),
+            "nor is a newer use freed by an old handle"
+        );
         taken.push((again, uses | TAKEN));
         for (slot, word) in taken {
             assert!(slot.free(word));
