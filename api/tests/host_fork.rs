@@ -202,6 +202,27 @@ fn a_fork_between_open_and_listing_makes_the_parent_open_again() {
 }
 
 #[test]
+fn dropping_it_lets_go_of_the_lock_although_a_child_still_has_a_copy() {
+    let directory = tempfile::tempdir().expect("a scratch directory");
+    let path = support::scratch_file(&directory);
+    let (child_waits, parent_ends) = support::pipe();
+    let alive = ProcessFd::open_with(|| open(&path)).expect("listed");
+    assert!(try_lock(alive.as_raw_fd()));
+    // By the system call alone, so that nothing closes the copy.
+    let child = support::start_child(Fork::Raw, || {
+        // SAFETY: this child's copy of the end that it waits for.
+        unsafe { libc::close(parent_ends.as_raw_fd()) };
+        read_byte(child_waits.as_raw_fd());
+        i32::from(!is_open(alive.as_raw_fd()))
+    });
+    drop(alive);
+    let fresh = open(&path).expect("a second descriptor");
+    assert!(try_lock(fresh.as_raw_fd()));
+    drop(parent_ends);
+    assert_eq!(support::wait_for(child), Ok(0));
+}
+
+#[test]
 fn an_open_that_fails_says_why() {
     let error = ProcessFd::open_with(|| open(c"/no/such/file")).expect_err("no such file");
     assert!(error.to_string().contains("No such file"), "{error}");
