@@ -1,1 +1,4 @@
 //! Placeholder until the crate's first module lands.
+
+pub mod clock;
+pub mod host;

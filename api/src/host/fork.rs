@@ -1,0 +1,162 @@
+//! Whether this process is still the one that opened a space.
+//!
+//! A forked child owns nothing: its parent's holds, sessions and descriptors are the parent's. The
+//! **fork id** tells them apart with one load. It lies in a page that the kernel empties in every
+//! child (`MADV_WIPEONFORK`), so it works for a raw `clone` as well, which runs no handlers; where
+//! the kernel can't do that, a `pthread_atfork` handler does.
+//!
+//! ```text
+//! new process, or forked child         this process has opened something
+//!   fork_id = 0  ──── renew() ────▶  fork_id = n, never an id of an ancestor
+//!        ▲                                        │
+//!        └───────────── fork, in the child ───────┘
+//! ```
+//!
+//! A child made by `vfork` or `posix_spawn` borrows its parent's memory until it executes something
+//! and counts as the parent; so does a thread.
+
+use super::page::{self, ProcessPage};
+use super::{HostError, process_fd};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+/// The last fork id given out in this process or in any of its ancestors: a child inherits the count
+/// (it isn't on the wiped page), so no child is ever given an id that a handle from before the fork carries.
+static LAST_ID: AtomicU64 = AtomicU64::new(0);
+
+/// This process's fork id; 0 in a process that hasn't called [`renew`] since it came to be.
+///
+/// Costs two loads. Async-signal-safe.
+#[inline(always)]
+pub fn fork_id() -> u64 {
+    // Relaxed: the word stands for itself. A thread of this process sees its own id, for it was
+    // given before any handle could be captured, and the kernel empties it before a child runs.
+    page::if_mapped().map_or(0, |page| page.fork_id.load(Ordering::Relaxed))
+}
+
+/// Gives this process a fork id if it has none, closes what it inherited from its parent, and
+/// returns the id. Called by every open.
+///
+/// Async-signal-safe from the second call in a process or its ancestors on.
+///
+/// # Errors
+///
+/// [`HostError::MapPage`], [`HostError::ForkHandlers`].
+pub fn renew() -> Result<u64, HostError> {
+    let page = page::this_process()?;
+    let id = page.fork_id.load(Ordering::Relaxed);
+    if id != 0 {
+        return Ok(id);
+    }
+    register_handlers()?;
+    let next = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
+    // AcqRel and Acquire: who finds the id in place finds the handlers registered.
+    match page
+        .fork_id
+        .compare_exchange(0, next, Ordering::AcqRel, Ordering::Acquire)
+    {
+        Ok(_) => {
+            // Forks of the parent's other threads that were under way aren't this process's.
+            FORKS_FINISHED.store(FORKS_STARTED.load(Ordering::SeqCst), Ordering::SeqCst);
+            process_fd::close_inherited(next);
+            Ok(next)
+        }
+        Err(first) => Ok(first),
+    }
+}
+
+/// The process that captured it, and no child of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    page: &'static ProcessPage,
+    id: u64,
+}
+
+impl Origin {
+    /// Captures this process, renewing its fork id if need be.
+    ///
+    /// # Errors
+    ///
+    /// As for [`renew`].
+    pub fn here() -> Result<Self, HostError> {
+        let id = renew()?;
+        Ok(Self {
+            page: page::this_process()?,
+            id,
+        })
+    }
+
+    /// Whether the caller is the process that captured this: one relaxed load and a comparison.
+    /// Async-signal-safe.
+    #[inline(always)]
+    pub fn is_this_process(&self) -> bool {
+        self.page.fork_id.load(Ordering::Relaxed) == self.id
+    }
+
+    /// The fork id that was captured. Never 0.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+/// Forks that this process has begun and ended, by the handlers. `SeqCst` throughout: see `fork_window`.
+static FORKS_STARTED: AtomicU64 = AtomicU64::new(0);
+static FORKS_FINISHED: AtomicU64 = AtomicU64::new(0);
+
+/// A count to compare with later, or None while a fork is under way.
+///
+/// A descriptor that exists before it is registered can be copied into a child that then doesn't
+/// know to close it. So: take a window, open, register, and ask whether the window is still closed.
+/// The two sides are a store-load pair. The opener stores its registration, fences, and loads
+/// `FORKS_STARTED`; the forker adds to `FORKS_STARTED`, fences, and copies the memory. Either the
+/// opener sees the fork, or the copy holds the registration.
+pub(super) fn fork_window() -> Option<u64> {
+    // Finished first: a fork that ends in between looks as if it were under way, never the reverse.
+    let finished = FORKS_FINISHED.load(Ordering::SeqCst);
+    let started = FORKS_STARTED.load(Ordering::SeqCst);
+    (finished == started).then_some(started)
+}
+
+pub(super) fn no_fork_began_since(window: u64) -> bool {
+    fence(Ordering::SeqCst);
+    FORKS_STARTED.load(Ordering::SeqCst) == window
+}
+
+static ARE_HANDLERS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Two threads may both register; the handlers run twice then and do the same.
+fn register_handlers() -> Result<(), HostError> {
+    if ARE_HANDLERS_REGISTERED.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    // SAFETY: the three functions live as long as this library is loaded (the C library drops the
+    // handlers of a library that is unloaded), do only what is async-signal-safe, and don't unwind.
+    let failure =
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    if failure != 0 {
+        return Err(HostError::ForkHandlers {
+            source: io::Error::from_raw_os_error(failure),
+        });
+    }
+    ARE_HANDLERS_REGISTERED.store(true, Ordering::Release);
+    Ok(())
+}
+
+extern "C" fn before_fork() {
+    FORKS_STARTED.fetch_add(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+}
+
+/// Runs after a fork that failed, too.
+extern "C" fn in_parent() {
+    FORKS_FINISHED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Only the thread that forked exists here.
+extern "C" fn in_child() {
+    if let Some(page) = page::if_mapped() {
+        page.wipe();
+    }
+    FORKS_FINISHED.store(FORKS_STARTED.load(Ordering::SeqCst), Ordering::SeqCst);
+    process_fd::close_inherited_before_any_thread();
+}
