@@ -39,6 +39,7 @@
 //! kernel's own code.
 
 pub(crate) mod anchor;
+mod counter;
 mod manual;
 pub(crate) mod real;
 
@@ -87,7 +88,7 @@ impl Clock {
     pub fn host() -> Result<Self, HostError> {
         real::settle_offset()?;
         let page = page::this_process()?;
-        let anchor = if anchor::counter_is_usable() {
+        let anchor = if counter::is_usable() {
             &page.anchor
         } else {
             &NEVER_ANCHORED
@@ -112,7 +113,7 @@ impl Clock {
     /// earlier reading by twice the error.
     #[inline(always)]
     pub fn now_ns(&self) -> u64 {
-        match self.anchor.extrapolate(anchor::ticks) {
+        match self.anchor.extrapolate(counter::ticks) {
             Some(ns) => ns,
             None => self.without_anchor_ns(),
         }

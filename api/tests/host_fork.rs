@@ -96,7 +96,7 @@ fn a_forked_child_closes_the_descriptors_of_its_parent_and_keeps_the_others() {
 fn the_lock_of_a_dead_parent_is_free_while_its_child_lives() {
     let directory = tempfile::tempdir().expect("a scratch directory");
     let path = support::scratch_file(&directory);
-    let (child_waits, parent_ends) = support::pipe();
+    let (child_waits, parent_tells) = support::pipe();
     let (we_wait, child_tells) = support::pipe();
     check_in_child(Fork::Libc, || {
         let Ok(alive) = ProcessFd::open_with(|| open(&path)) else {
@@ -106,9 +106,7 @@ fn the_lock_of_a_dead_parent_is_free_while_its_child_lives() {
             return 2;
         }
         support::start_child(Fork::Libc, || {
-            // Outlives its parent, until the test closes the pipe's other end.
-            // SAFETY: this child's copy of the end that it waits for.
-            unsafe { libc::close(parent_ends.as_raw_fd()) };
+            // Outlives its parent, until the test writes to the pipe.
             let has_told = write_byte(child_tells.as_raw_fd());
             read_byte(child_waits.as_raw_fd());
             i32::from(!has_told)
@@ -123,7 +121,7 @@ fn the_lock_of_a_dead_parent_is_free_while_its_child_lives() {
         try_lock(fresh.as_raw_fd()),
         "a child that outlived its parent keeps the parent's lock"
     );
-    drop(parent_ends);
+    assert!(write_byte(parent_tells.as_raw_fd()));
 }
 
 #[test]
@@ -170,7 +168,7 @@ fn dropping_a_copy_in_a_child_neither_closes_a_stranger_nor_frees_the_parents_lo
 fn a_fork_between_open_and_listing_makes_the_parent_open_again() {
     let directory = tempfile::tempdir().expect("a scratch directory");
     let path = support::scratch_file(&directory);
-    let (child_waits, parent_ends) = support::pipe();
+    let (child_waits, parent_tells) = support::pipe();
     let calls = Cell::new(0);
     let child = Cell::new(0);
     let alive = ProcessFd::open_with(|| {
@@ -179,8 +177,6 @@ fn a_fork_between_open_and_listing_makes_the_parent_open_again() {
         if calls.get() == 1 {
             // As another thread might: the child has a copy that nobody has listed.
             child.set(support::start_child(Fork::Libc, || {
-                // SAFETY: this child's copy of the end that it waits for.
-                unsafe { libc::close(parent_ends.as_raw_fd()) };
                 read_byte(child_waits.as_raw_fd());
                 i32::from(!is_open(fd.as_raw_fd()))
             }));
@@ -197,7 +193,7 @@ fn a_fork_between_open_and_listing_makes_the_parent_open_again() {
         try_lock(fresh.as_raw_fd()),
         "the child's stray copy holds no lock"
     );
-    drop(parent_ends);
+    assert!(write_byte(parent_tells.as_raw_fd()));
     assert_eq!(support::wait_for(child.get()), Ok(0));
 }
 
@@ -205,20 +201,18 @@ fn a_fork_between_open_and_listing_makes_the_parent_open_again() {
 fn dropping_it_lets_go_of_the_lock_although_a_child_still_has_a_copy() {
     let directory = tempfile::tempdir().expect("a scratch directory");
     let path = support::scratch_file(&directory);
-    let (child_waits, parent_ends) = support::pipe();
+    let (child_waits, parent_tells) = support::pipe();
     let alive = ProcessFd::open_with(|| open(&path)).expect("listed");
     assert!(try_lock(alive.as_raw_fd()));
     // By the system call alone, so that nothing closes the copy.
     let child = support::start_child(Fork::Raw, || {
-        // SAFETY: this child's copy of the end that it waits for.
-        unsafe { libc::close(parent_ends.as_raw_fd()) };
         read_byte(child_waits.as_raw_fd());
         i32::from(!is_open(alive.as_raw_fd()))
     });
     drop(alive);
     let fresh = open(&path).expect("a second descriptor");
     assert!(try_lock(fresh.as_raw_fd()));
-    drop(parent_ends);
+    assert!(write_byte(parent_tells.as_raw_fd()));
     assert_eq!(support::wait_for(child), Ok(0));
 }
 

@@ -119,7 +119,8 @@ pub fn pipe() -> (OwnedFd, OwnedFd) {
     unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) }
 }
 
-/// Blocks until every writer of the pipe is gone, or a byte comes. Async-signal-safe.
+/// Blocks until a byte comes. (Don't wait for the pipe's end: children of other tests keep copies of
+/// the writing side.) Async-signal-safe.
 pub fn read_byte(fd: RawFd) -> bool {
     let mut byte = 0_u8;
     // SAFETY: writes one byte at most.
