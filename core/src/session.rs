@@ -9,10 +9,11 @@
 //! |---|---|---|
 //! | 0 | bit 0: open; bits 8..40: generation, one higher for each owner of the line | the owner |
 //! | 8 | process id (of its own namespace) | the owner |
-//! | 16 | process start time, in clock ticks since boot | the owner |
+//! | 16 | process start time on the boot clock, in nanoseconds | the owner |
 //! | 24 | inode of its pid namespace | the owner |
 //! | 32, 40 | cells of the objects and the limiter keys table that it created | anyone, see `table` |
 //! | 48 | unix time of opening, in nanoseconds | the owner |
+//! | 56 | *doorbell* (32 bits): raised when a wait of the session that no thread sleeps on may be ready | anyone |
 //!
 //! ```text
 //!  closed ──(kernel lock, or exchange in memory)──▶ open, generation + 1 ──close or death──▶ closed
@@ -61,8 +62,8 @@ impl SessionId {
 pub struct Process {
     /// Process id, in the process's own namespace.
     pub pid: u32,
-    /// Start time, in clock ticks since boot: tells a reused pid.
-    pub start_ticks: u64,
+    /// Start time on the boot clock, in nanoseconds: tells a reused pid.
+    pub start_ns: u64,
     /// Inode of the pid namespace.
     pub pid_namespace: u64,
 }
@@ -107,6 +108,11 @@ impl Sessions {
         region.session_at(u32::from(index) % region.caps().sessions) + 32 + 8 * counter
     }
 
+    /// The session's doorbell.
+    pub(crate) fn doorbell(region: &Region, session: SessionId) -> &crate::sync::Half {
+        region.half(region.session_at(u32::from(session.index) % region.caps().sessions) + 56)
+    }
+
     /// Opens a session.
     pub(crate) fn open(
         &self,
@@ -145,7 +151,7 @@ impl Sessions {
             }
             for (offset, value) in [
                 (8, u64::from(process.pid)),
-                (16, process.start_ticks),
+                (16, process.start_ns),
                 (24, process.pid_namespace),
                 (48, unix_ns),
             ] {
@@ -217,7 +223,7 @@ impl Sessions {
         let at = region.session_at(session.index.into());
         let process = Process {
             pid: region.word(at + 8).load(Relaxed) as u32,
-            start_ticks: region.word(at + 16).load(Relaxed),
+            start_ns: region.word(at + 16).load(Relaxed),
             pid_namespace: region.word(at + 24).load(Relaxed),
         };
         Self::names(region.word(at).load(Acquire), session).then_some(process)

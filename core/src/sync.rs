@@ -107,6 +107,18 @@ impl Half {
     pub fn as_atomic(&self) -> &core::sync::atomic::AtomicU32 {
         &self.0
     }
+
+    /// Its value now (acquire).
+    #[inline(always)]
+    pub fn get(&self) -> u32 {
+        self.load(Ordering::Acquire)
+    }
+
+    /// Adds one (release), for those who sleep on the value.
+    #[inline]
+    pub fn raise(&self) {
+        self.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// A 128-bit state word of a region, 16-byte aligned.

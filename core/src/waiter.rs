@@ -17,7 +17,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0..4 | *signal*: raised to wake it; a thread parks on this word |
-//! | 4..8 | *parked*: not 0 while a thread may be asleep on the signal |
+//! | 4..8 | *sleeper*: 1 while a thread may be asleep on the signal, 2 while its session's doorbell is to be rung instead |
 //! | 8..16 | ticket: its place in the lock's queue |
 //! | 16..24 | region time at which it gives up, in nanoseconds |
 //!
@@ -51,7 +51,7 @@ use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
 use crate::object::{Kind, Name, OWN, Object};
 use crate::region::header;
-use crate::session::{GENERATION_BITS, SessionId};
+use crate::session::{GENERATION_BITS, SessionId, Sessions};
 use crate::sync::{Half, fence};
 use crate::table::{Entry as _, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -82,12 +82,24 @@ impl Ticket {
     }
 }
 
-/// A waiter to wake: see [`Engine::signal`].
+/// A waiter to wake: see [`Engine::to_wake`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
-    pub(crate) index: u32,
-    /// Whether a thread may be asleep on the signal; if not, there is no one to wake.
-    pub parked: bool,
+    index: u32,
+    session: SessionId,
+    sleeper: Sleeper,
+}
+
+/// How a waiter waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Sleeper {
+    /// It looks at its signal by itself.
+    Awake = 0,
+    /// A thread may be asleep on its signal.
+    Thread = 1,
+    /// Somebody listens to its session's doorbell for it.
+    Doorbell = 2,
 }
 
 /// The answer to a poll.
@@ -237,31 +249,50 @@ impl Engine {
         self.region.half(self.region.waiter_at(ticket.index))
     }
 
-    /// The signal of a waiter to be woken, already raised.
-    pub fn signal_of(&self, wake: Wake) -> &Half {
-        self.region.half(self.region.waiter_at(wake.index))
+    /// The word to wake sleepers on, already raised; `None` if nobody sleeps.
+    pub fn to_wake(&self, wake: Wake) -> Option<&Half> {
+        match wake.sleeper {
+            Sleeper::Awake => None,
+            Sleeper::Thread => Some(self.region.half(self.region.waiter_at(wake.index))),
+            Sleeper::Doorbell => Some(Sessions::doorbell(&self.region, wake.session)),
+        }
     }
 
-    /// Says that a thread is about to park on the signal, or is back. After saying so the caller must
-    /// read the signal once more before it parks.
-    pub fn set_parked(&self, ticket: &Ticket, parked: bool) {
+    /// The word that rises when a wait of `session` set to [`Sleeper::Doorbell`] may be ready.
+    pub fn doorbell(&self, session: SessionId) -> &Half {
+        Sessions::doorbell(&self.region, session)
+    }
+
+    /// Says how the waiter waits from now on. Unless it is [`Sleeper::Awake`], the caller must read the
+    /// signal once more after, before it goes to sleep.
+    pub fn set_sleeper(&self, ticket: &Ticket, sleeper: Sleeper) {
         let record = self.region.waiter_at(ticket.index);
-        self.region.half(record + 4).store(parked.into(), Relaxed);
-        if parked {
-            // Pairs with the fence in `raise`: we say parked then read the signal, it raises the
-            // signal then reads parked.
+        self.region.half(record + 4).store(sleeper as u32, Relaxed);
+        if sleeper != Sleeper::Awake {
+            // Pairs with the fence in `raise`: we say how we sleep then read the signal, it raises
+            // the signal then reads how we sleep.
             fence(SeqCst);
         }
     }
 
-    /// Raises a waiter's signal.
+    /// Raises the signal of the waiter in slot `index`, and the doorbell if that is how it waits.
     fn raise(&self, index: u32) -> Wake {
         let record = self.region.waiter_at(index);
+        let session = session_of(self.region.waiter_word(index).load(Relaxed));
         self.region.half(record).fetch_add(1, Release);
         fence(SeqCst);
+        let sleeper = match self.region.half(record + 4).load(Relaxed) {
+            1 => Sleeper::Thread,
+            2 => Sleeper::Doorbell,
+            _ => Sleeper::Awake,
+        };
+        if sleeper == Sleeper::Doorbell {
+            Sessions::doorbell(&self.region, session).fetch_add(1, Release);
+        }
         Wake {
             index,
-            parked: self.region.half(record + 4).load(Relaxed) != 0,
+            session,
+            sleeper,
         }
     }
 

@@ -212,7 +212,10 @@ fn a_limiter_admits_its_burst_then_its_rate() {
 
 #[test]
 fn a_changed_limit_keeps_what_was_used() {
-    let (engine, me) = engine(Caps { limiter_keys: 1_000, ..Caps::default() });
+    let (engine, me) = engine(Caps {
+        limiter_keys: 1_000,
+        ..Caps::default()
+    });
     let old = Limit::parse("10/second").unwrap();
     let limiter = engine.open_limiter(b"api", old, false, me, 0).unwrap();
     for _ in 0..10 {

@@ -30,9 +30,6 @@ pub(super) fn recheck() -> bool {
     is_ours_too
 }
 
-use counter::serialised_ticks;
-pub(crate) use counter::ticks;
-
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod instruction {
     use crate::host::procfs;

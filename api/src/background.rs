@@ -1,0 +1,265 @@
+//! The one thread of a space: renews leases that asked for it and wakes futures that wait.
+//!
+//! It starts with the first of either and ends with the last. It sleeps on the session's doorbell,
+//! which whoever frees a lock rings for a waiting future, until the next lease is due.
+
+use crate::host::futex;
+use crate::lock::KeepAlive;
+use crate::space::Inner;
+use crate::wait::Granted;
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use sprag_core::Name;
+use sprag_core::lock::{Grant, Renewed};
+use sprag_core::waiter::{PROBE_NS, Poll, Sleeper, Ticket};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+use std::time::Duration;
+
+/// A lease is renewed when this part of it is left: two more tries fit before it ends.
+const RENEW_AT: u64 = 3;
+/// A clock moved by hand wakes nobody.
+const MANUAL_CLOCK_POLL: Duration = Duration::from_millis(2);
+
+#[derive(Default)]
+pub(crate) struct Background {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_running: bool,
+    next_id: u64,
+    leases: Vec<Lease>,
+    futures: Vec<(u64, Waker)>,
+}
+
+struct Lease {
+    id: u64,
+    grant: Grant,
+    lease_ns: u64,
+    /// When it is next renewed.
+    due_ns: u64,
+    /// When renewing stops.
+    until_ns: u64,
+    deadline_ns: Arc<AtomicU64>,
+    on_lost: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+/// A hold that the background keeps alive; dropping it stops that.
+pub(crate) struct Kept {
+    id: u64,
+    deadline_ns: Arc<AtomicU64>,
+    inner: Weak<Inner>,
+}
+
+impl Kept {
+    pub(crate) fn deadline_ns(&self) -> u64 {
+        // Relaxed: one number, compared with a clock.
+        self.deadline_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_deadline_ns(&self, deadline_ns: u64) {
+        self.deadline_ns.fetch_max(deadline_ns, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(inner) = self.inner.upgrade()
+            && inner.check_process().is_ok()
+        {
+            inner.background.state.lock().leases.retain(|lease| lease.id != self.id);
+            ring(&inner);
+        }
+    }
+}
+
+fn ring(inner: &Inner) {
+    let bell = inner.engine.doorbell(inner.session);
+    bell.raise();
+    futex::wake_all(bell.as_atomic(), inner.reach());
+}
+
+impl Background {
+    pub(crate) fn keep(
+        &self,
+        inner: &Arc<Inner>,
+        grant: Grant,
+        deadline_ns: u64,
+        lease_ns: u64,
+        options: KeepAlive,
+    ) -> Result<Kept> {
+        let at_most_ns = u64::try_from(options.at_most.as_nanos()).unwrap_or(u64::MAX);
+        let now_ns = inner.precise_ns();
+        let deadline = Arc::new(AtomicU64::new(deadline_ns));
+        let mut state = self.state.lock();
+        state.next_id += 1;
+        let id = state.next_id;
+        state.leases.push(Lease {
+            id,
+            grant,
+            lease_ns,
+            due_ns: deadline_ns.saturating_sub(lease_ns - lease_ns / RENEW_AT),
+            until_ns: now_ns.saturating_add(at_most_ns),
+            deadline_ns: deadline.clone(),
+            on_lost: options.on_lost,
+        });
+        self.start(inner, &mut state)?;
+        drop(state);
+        ring(inner);
+        Ok(Kept { id, deadline_ns: deadline, inner: Arc::downgrade(inner) })
+    }
+
+    fn start(&self, inner: &Arc<Inner>, state: &mut State) -> Result<()> {
+        if state.is_running {
+            return Ok(());
+        }
+        let weak = Arc::downgrade(inner);
+        std::thread::Builder::new()
+            .name("sprag".to_owned())
+            .spawn(move || run(&weak))
+            .map_err(|source| Error::Thread { source })?;
+        state.is_running = true;
+        Ok(())
+    }
+}
+
+fn run(space: &Weak<Inner>) {
+    // The space is held only while something is to be done, and let go before sleeping would be
+    // better still; but the doorbell lies in its memory, so it is held while there is work at all.
+    while let Some(inner) = space.upgrade() {
+        let bell = inner.engine.doorbell(inner.session);
+        let heard = bell.get();
+        let now_ns = inner.precise_ns();
+        let mut lost = Vec::new();
+        let mut state = inner.background.state.lock();
+        let wakers: Vec<Waker> = state.futures.drain(..).map(|(_, waker)| waker).collect();
+        if state.leases.is_empty() && wakers.is_empty() {
+            state.is_running = false;
+            return;
+        }
+        state.leases.retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
+        let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
+        let is_waiting = !wakers.is_empty();
+        drop(state);
+        for waker in wakers {
+            waker.wake();
+        }
+        for on_lost in lost {
+            // A callback that panics must not end the renewal of the others.
+            let _ = catch_unwind(AssertUnwindSafe(|| on_lost()));
+        }
+        let mut sleep_ns = next_ns.map_or(PROBE_NS, |next_ns| next_ns.saturating_sub(now_ns));
+        if is_waiting {
+            sleep_ns = sleep_ns.min(PROBE_NS);
+        }
+        let mut timeout = Duration::from_nanos(sleep_ns);
+        if inner.clock.is_manual() {
+            timeout = timeout.min(MANUAL_CLOCK_POLL);
+        }
+        futex::wait(bell.as_atomic(), heard, timeout, inner.reach());
+    }
+}
+
+/// Renews a lease if it is due; `false` when it is not to be renewed any more.
+fn renew(
+    inner: &Inner,
+    lease: &mut Lease,
+    now_ns: u64,
+    lost: &mut Vec<Arc<dyn Fn() + Send + Sync>>,
+) -> bool {
+    if now_ns < lease.due_ns {
+        return true;
+    }
+    if now_ns >= lease.until_ns {
+        // Asked for: the hold now ends with its lease.
+        return match inner.engine.is_held(&lease.grant, now_ns) {
+            true => {
+                lease.due_ns = lease.deadline_ns.load(Ordering::Relaxed);
+                now_ns < lease.due_ns
+            }
+            false => {
+                lost.extend(lease.on_lost.take());
+                false
+            }
+        };
+    }
+    let is_in_place = inner.check_in_place().is_ok();
+    match inner.engine.renew(&lease.grant, now_ns, lease.lease_ns) {
+        Ok(Renewed::Until(_)) if is_in_place => {
+            lease.deadline_ns.fetch_max(now_ns + lease.lease_ns, Ordering::Relaxed);
+            lease.due_ns = now_ns + lease.lease_ns / RENEW_AT;
+            true
+        }
+        _ => {
+            lease.deadline_ns.store(0, Ordering::Relaxed);
+            lost.extend(lease.on_lost.take());
+            false
+        }
+    }
+}
+
+/// A future's place in a lock's queue.
+pub(crate) struct Wait {
+    inner: Arc<Inner>,
+    ticket: Option<Ticket>,
+}
+
+impl Wait {
+    pub(crate) fn begin(inner: &Arc<Inner>, name: &Name) -> Result<Self> {
+        let now_ns = inner.precise_ns();
+        let ticket = inner.engine.enqueue(name, inner.session, now_ns, u64::MAX)?;
+        inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
+        Ok(Self { inner: inner.clone(), ticket: Some(ticket) })
+    }
+
+    /// `None`: not yet; `waker` is woken when it may be.
+    pub(crate) fn poll(
+        &mut self,
+        name: &Name,
+        lease_ns: u64,
+        waker: &Waker,
+    ) -> Result<Option<Granted>> {
+        loop {
+            self.inner.check_process()?;
+            let Some(ticket) = &self.ticket else { return Err(Error::Forked) };
+            // Registered before the lock is looked at, so that a wake in between is not lost.
+            let id = std::ptr::from_ref(ticket) as u64;
+            let mut state = self.inner.background.state.lock();
+            state.futures.retain(|(other, _)| *other != id);
+            state.futures.push((id, waker.clone()));
+            self.inner.background.start(&self.inner, &mut state)?;
+            drop(state);
+            let inner = &*self.inner;
+            let now_ns = inner.precise_ns();
+            match inner.engine.poll(ticket, name, inner.session, now_ns, lease_ns, true)? {
+                Poll::Granted(grant) => {
+                    self.ticket = None;
+                    return Ok(Some(Granted { grant, asked_at_ns: now_ns }));
+                }
+                Poll::Moved => {
+                    self.ticket = None;
+                    *self = Self::begin(&self.inner.clone(), name)?;
+                }
+                Poll::Waiting { wake, .. } => {
+                    inner.wake(wake);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take()
+            && self.inner.check_process().is_ok()
+        {
+            let wake = self.inner.engine.cancel(ticket, self.inner.precise_ns());
+            self.inner.wake(wake);
+        }
+    }
+}

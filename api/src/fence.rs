@@ -1,0 +1,43 @@
+//! A fence: the resource's side of a lock's token.
+
+use crate::{Result, Space};
+use sprag_core::Name;
+
+/// Remembers the highest token it admitted and rejects older ones. Made by [`Space::fence`].
+///
+/// For a fence beside your own data, in your own transactions, see [`crate::embed::Fence`].
+#[derive(Clone)]
+pub struct Fence {
+    space: Space,
+    name: Name,
+}
+
+impl Fence {
+    pub(crate) fn new(space: &Space, name: &[u8]) -> Result<Self> {
+        let name = space.inner.engine.fence_name(name)?;
+        Ok(Self { space: space.clone(), name })
+    }
+
+    /// Admits a token not lower than the highest admitted, in one step. [`crate::Error::Stale`]
+    /// otherwise.
+    pub fn admit(&self, token: u64) -> Result<()> {
+        self.step(token, false)
+    }
+
+    /// Admits a token strictly higher than the highest admitted, in one step: each token once.
+    pub fn admit_once(&self, token: u64) -> Result<()> {
+        self.step(token, true)
+    }
+
+    /// The highest token admitted; 0 if none was.
+    pub fn highest(&self) -> u64 {
+        self.space.inner.engine.fence_highest(&self.name)
+    }
+
+    fn step(&self, token: u64, once: bool) -> Result<()> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        let now_ns = inner.now_ns();
+        Ok(inner.engine.admit(&self.name, inner.session, now_ns, token, once)??)
+    }
+}

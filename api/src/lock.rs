@@ -1,0 +1,355 @@
+//! Locks and holds.
+
+use crate::background::{Kept, Wait};
+use crate::space::Inner;
+use crate::wait::{self, Granted};
+use crate::{Error, Result, Space};
+use sprag_core::lock::{Attempt, Grant, LEASE_NS_MAX, LEASE_NS_MIN, Released, Renewed};
+use sprag_core::{Name, SessionId};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// The lease of a hold that asks for no other: 30 seconds.
+pub(crate) const DEFAULT_TTL_NS: u64 = 30_000_000_000;
+
+/// A handle on a named lock. Made by [`Space::lock`]; cheap to make, for a call or for good.
+///
+/// Not re-entrant: a second acquire waits for the first hold. For re-entry see [`Space::owner`].
+#[derive(Clone)]
+pub struct Lock<'s> {
+    space: &'s Space,
+    name: Name,
+    lease_ns: u64,
+}
+
+impl<'s> Lock<'s> {
+    #[inline]
+    pub(crate) fn new(space: &'s Space, name: &[u8]) -> Result<Self> {
+        let name = space.inner.engine.lock_name(name)?;
+        Ok(Self { space, name, lease_ns: DEFAULT_TTL_NS })
+    }
+
+    /// Sets the lease of the holds to come: 1 ms to 366 days; 30 s if not set. A hold that is not
+    /// renewed ends then, whatever its holder does.
+    #[inline]
+    pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
+        self.lease_ns = check_ttl(ttl)?;
+        Ok(self)
+    }
+
+    /// The name.
+    pub fn name(&self) -> Vec<u8> {
+        self.name.to_vec()
+    }
+
+    /// Takes the lock if it can be had at once; `None` if not.
+    #[inline]
+    pub fn try_acquire(&self) -> Result<Option<Hold<'s>>> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        let now_ns = inner.now_ns();
+        match inner.engine.try_acquire(&self.name, inner.session, now_ns, self.lease_ns)? {
+            Attempt::Granted(grant) => Ok(Some(self.hold(grant, now_ns))),
+            Attempt::Busy => Ok(None),
+        }
+    }
+
+    /// Takes the lock, waiting its turn for as long as it takes.
+    pub fn acquire(&self) -> Result<Hold<'s>> {
+        loop {
+            // `u64::MAX` of region time never comes, but the type does not say so.
+            if let Some(hold) = self.acquire_until(u64::MAX)? {
+                return Ok(hold);
+            }
+        }
+    }
+
+    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come. A wait that
+    /// times out leaves nothing behind.
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = self.space.inner.precise_ns().saturating_add(timeout_ns);
+        self.acquire_until(until_ns)
+    }
+
+    fn acquire_until(&self, until_ns: u64) -> Result<Option<Hold<'s>>> {
+        if let Some(hold) = self.try_acquire()? {
+            return Ok(Some(hold));
+        }
+        let inner = &*self.space.inner;
+        let granted = wait::wait(inner, &self.name, self.lease_ns, until_ns)?;
+        Ok(granted.map(|Granted { grant, asked_at_ns }| self.hold(grant, asked_at_ns)))
+    }
+
+    /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
+    /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
+    /// granted meanwhile.
+    pub fn acquire_async(&self) -> Acquire<'s> {
+        Acquire { lock: self.clone(), wait: None }
+    }
+
+    /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`].
+    /// [`Error::Lost`] if the lock is not held under this token.
+    pub fn release_token(&self, token: u64) -> Result<()> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        let released = inner.engine.release_by_name(&self.name, token, inner.precise_ns());
+        finish_release(inner, released, token)
+    }
+
+    /// Sets the lease of the hold with this token to this handle's, from now.
+    pub fn renew_token(&self, token: u64) -> Result<()> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        let now_ns = inner.precise_ns();
+        match inner.engine.renew_by_name(&self.name, token, now_ns, self.lease_ns)? {
+            Renewed::Until(_) => Ok(()),
+            Renewed::NotHeld => Err(Error::Lost { token }),
+        }
+    }
+
+    /// Takes over the hold with this token from whoever has it, with this handle's lease: how a hold
+    /// goes from one process to another.
+    pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        let now_ns = inner.precise_ns();
+        let (name, to) = (&self.name, inner.session);
+        match inner.engine.adopt(name, token, to, now_ns, self.lease_ns)? {
+            Some(grant) => Ok(self.hold(grant, now_ns)),
+            None => Err(Error::Lost { token }),
+        }
+    }
+
+    #[inline(always)]
+    fn hold(&self, grant: Grant, asked_at_ns: u64) -> Hold<'s> {
+        Hold {
+            space: self.space,
+            grant,
+            lease_ns: self.lease_ns,
+            // From before the request left, so never past the engine's own.
+            deadline_ns: asked_at_ns + self.lease_ns,
+            kept: None,
+        }
+    }
+}
+
+fn check_ttl(ttl: Duration) -> Result<u64> {
+    match u64::try_from(ttl.as_nanos()) {
+        Ok(ttl_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&ttl_ns) => Ok(ttl_ns),
+        _ => Err(Error::Duration {
+            what: "ttl",
+            value: ttl,
+            min: Duration::from_nanos(LEASE_NS_MIN),
+            max: Duration::from_nanos(LEASE_NS_MAX),
+        }),
+    }
+}
+
+/// Releases a hold by its grant.
+#[inline]
+pub(crate) fn release(inner: &Inner, grant: &Grant) -> Result<()> {
+    let released = inner.engine.release(grant, || inner.precise_ns());
+    finish_release(inner, released, grant.token)
+}
+
+fn finish_release(inner: &Inner, released: Released, token: u64) -> Result<()> {
+    match released {
+        Released::Done { wake } => {
+            inner.wake(wake);
+            Ok(())
+        }
+        Released::NotHeld => Err(Error::Lost { token }),
+    }
+}
+
+/// A hold on a lock; dropping it releases the lock.
+///
+/// A hold can end before it is dropped: when its lease ends, or somebody breaks the lock. Ask
+/// [`is_valid`](Self::is_valid) before each step that needs the lock, and send [`token`](Self::token)
+/// along to a fence, which is the only thing that stops a step already under way.
+#[must_use = "dropping a hold releases the lock"]
+pub struct Hold<'s> {
+    space: &'s Space,
+    grant: Grant,
+    lease_ns: u64,
+    /// Region time until which the holder may take the lock for its own.
+    deadline_ns: u64,
+    kept: Option<Kept>,
+}
+
+impl<'s> Hold<'s> {
+    /// The fencing token: higher than that of every earlier hold of this lock. Fits 53 bits.
+    #[inline]
+    pub fn token(&self) -> u64 {
+        self.grant.token
+    }
+
+    /// Whether the lease still runs, by the holder's own clock: a clock read, no shared memory. Errs
+    /// towards `false` near the end. Async-signal-safe.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        let inner = &*self.space.inner;
+        inner.check_process().is_ok() && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns()
+    }
+
+    /// What is left of the lease by the holder's own clock; zero once it is over.
+    pub fn lease_left(&self) -> Duration {
+        Duration::from_nanos(self.deadline_ns().saturating_sub(self.space.inner.precise_ns()))
+    }
+
+    /// Whether the lock is still held under this token, by the engine's word: one load more than
+    /// [`is_valid`](Self::is_valid), and also notices a broken lock.
+    pub fn is_held(&self) -> bool {
+        let inner = &*self.space.inner;
+        self.is_valid()
+            && inner.engine.is_held(&self.grant, inner.precise_ns())
+            && inner.check_in_place().is_ok()
+    }
+
+    /// The grant and the holder's own deadline, for whoever releases in this hold's stead.
+    pub(crate) fn into_parts(self) -> (Grant, u64) {
+        let parts = (self.grant, self.deadline_ns);
+        std::mem::forget(self);
+        parts
+    }
+
+    fn deadline_ns(&self) -> u64 {
+        match &self.kept {
+            Some(kept) => kept.deadline_ns(),
+            None => self.deadline_ns,
+        }
+    }
+
+    /// Starts the lease anew, from now, with the length it had. [`Error::Lost`] once it is over.
+    pub fn renew(&mut self) -> Result<()> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        inner.check_in_place()?;
+        let now_ns = inner.precise_ns();
+        match inner.engine.renew(&self.grant, now_ns, self.lease_ns)? {
+            Renewed::Until(_) => {
+                self.deadline_ns = now_ns + self.lease_ns;
+                if let Some(kept) = &self.kept {
+                    kept.set_deadline_ns(self.deadline_ns);
+                }
+                Ok(())
+            }
+            Renewed::NotHeld => Err(Error::Lost { token: self.grant.token }),
+        }
+    }
+
+    /// [`renew`](Self::renew) with another length: 1 ms to 366 days.
+    pub fn extend(&mut self, ttl: Duration) -> Result<()> {
+        self.lease_ns = check_ttl(ttl)?;
+        self.renew()
+    }
+
+    /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
+    /// dropped, lost, or `options.at_most` is over.
+    pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
+        let inner = &self.space.inner;
+        inner.check_process()?;
+        let kept = inner.background.keep(inner, self.grant, self.deadline_ns, self.lease_ns, options)?;
+        self.kept = Some(kept);
+        Ok(())
+    }
+
+    /// Releases the lock, and says whether it was still held: [`Error::Lost`] if not.
+    #[inline]
+    pub fn release(mut self) -> Result<()> {
+        let result = self.end();
+        std::mem::forget(self);
+        result
+    }
+
+    #[inline]
+    fn end(&mut self) -> Result<()> {
+        // The renewal stops before the release, so that it never sees a hold that is not there.
+        self.kept = None;
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        release(inner, &self.grant)
+    }
+
+    /// Lets the hold live on without this process, until its lease ends or somebody releases it by
+    /// the token returned: for scripts that acquire and release with two commands.
+    pub fn detach(mut self) -> Result<u64> {
+        self.kept = None;
+        let inner = &*self.space.inner;
+        let to = SessionId::DETACHED;
+        inner.check_process()?;
+        let token = self.grant.token;
+        let renewed = inner.engine.transfer(&self.grant, to, inner.precise_ns(), self.lease_ns)?;
+        std::mem::forget(self);
+        match renewed {
+            Renewed::Until(_) => Ok(token),
+            Renewed::NotHeld => Err(Error::Lost { token }),
+        }
+    }
+}
+
+impl Drop for Hold<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // A hold lost meanwhile has nothing to release; `release` is for those who want to know.
+        let _ = self.end();
+    }
+}
+
+/// How a hold is kept alive.
+#[derive(Clone)]
+pub struct KeepAlive {
+    /// Stop renewing after this long: a holder that hangs for good must lose the lock one day.
+    pub at_most: Duration,
+    /// Called once, in the background thread, when the hold is lost. It must not block.
+    pub on_lost: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self { at_most: Duration::from_secs(24 * 3600), on_lost: None }
+    }
+}
+
+/// The future of [`Lock::acquire_async`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Acquire<'s> {
+    lock: Lock<'s>,
+    wait: Option<Wait>,
+}
+
+impl<'s> Future for Acquire<'s> {
+    type Output = Result<Hold<'s>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let inner = &this.lock.space.inner;
+        if this.wait.is_none() {
+            match this.lock.try_acquire() {
+                Ok(None) => {}
+                Ok(Some(hold)) => return Poll::Ready(Ok(hold)),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            match Wait::begin(inner, &this.lock.name) {
+                Ok(wait) => this.wait = Some(wait),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let Some(wait) = &mut this.wait else { return Poll::Pending };
+        match wait.poll(&this.lock.name, this.lock.lease_ns, context.waker()) {
+            Ok(Some(Granted { grant, asked_at_ns })) => {
+                this.wait = None;
+                Poll::Ready(Ok(this.lock.hold(grant, asked_at_ns)))
+            }
+            Ok(None) => Poll::Pending,
+            Err(error) => {
+                this.wait = None;
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Owners: handles whose locks are re-entrant.
+//!
+//! Depth is counted here, in the owner's handle; the engine sees one acquire and one release. So a
+//! retried release never counts twice, and an owner may cross threads and tasks at will.
+
+use crate::{Error, Result, Space};
+use parking_lot::{Condvar, Mutex};
+use sprag_core::lock::Grant;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Who holds: an explicit handle, never a thread. Made by [`Space::owner`]; clones are the same owner.
+///
+/// An owner that acquires a lock it already holds gets the same hold again: same token, same lease.
+/// The lock is released with the last of them.
+#[derive(Clone)]
+pub struct Owner {
+    space: Space,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    held: Mutex<HashMap<Vec<u8>, Held>>,
+    changed: Condvar,
+}
+
+/// A lock that the owner holds, or that one of its threads is about to.
+enum Held {
+    Acquiring,
+    By { grant: Grant, deadline_ns: u64, depth: u32 },
+}
+
+impl Owner {
+    pub(crate) fn new(space: &Space) -> Self {
+        Self { space: space.clone(), shared: Arc::default() }
+    }
+
+    /// A handle on the lock `name`, re-entrant for this owner.
+    pub fn lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<OwnerLock<'_>> {
+        self.space.lock(name)?;
+        Ok(OwnerLock { owner: self, name: name.as_ref().to_vec(), ttl: None })
+    }
+}
+
+/// A handle on a named lock, re-entrant for its owner. Made by [`Owner::lock`].
+#[derive(Clone)]
+pub struct OwnerLock<'o> {
+    owner: &'o Owner,
+    name: Vec<u8>,
+    ttl: Option<Duration>,
+}
+
+impl<'o> OwnerLock<'o> {
+    /// Sets the lease of a first acquire, as [`crate::Lock::ttl`]. Re-entry keeps the first's.
+    pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
+        self.owner.space.lock(&self.name)?.ttl(ttl)?;
+        self.ttl = Some(ttl);
+        Ok(self)
+    }
+
+    /// Takes the lock if it can be had at once, or is this owner's already.
+    pub fn try_acquire(&self) -> Result<Option<OwnerHold<'o>>> {
+        self.acquire_timeout(Duration::ZERO)
+    }
+
+    /// Takes the lock, waiting its turn for as long as it takes.
+    pub fn acquire(&self) -> Result<OwnerHold<'o>> {
+        loop {
+            if let Some(hold) = self.acquire_timeout(Duration::MAX)? {
+                return Ok(hold);
+            }
+        }
+    }
+
+    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come.
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
+        let (owner, shared) = (self.owner, &*self.owner.shared);
+        owner.space.inner.check_process()?;
+        let give_up_at = Instant::now().checked_add(timeout);
+        let mut held = shared.held.lock();
+        loop {
+            match held.get_mut(&self.name) {
+                None => break,
+                Some(Held::By { grant, deadline_ns, depth }) => {
+                    let now_ns = owner.space.inner.precise_ns();
+                    if !owner.space.inner.engine.is_held(grant, now_ns) {
+                        return Err(Error::Lost { token: grant.token });
+                    }
+                    *depth = depth.checked_add(1).ok_or(Error::TooDeep { depth: *depth })?;
+                    let (token, deadline_ns) = (grant.token, *deadline_ns);
+                    return Ok(Some(self.hold(token, deadline_ns)));
+                }
+                // Another thread of the same owner waits for it: share what it gets.
+                Some(Held::Acquiring) => match give_up_at {
+                    Some(at) if shared.changed.wait_until(&mut held, at).timed_out() => {
+                        return Ok(None);
+                    }
+                    Some(_) => {}
+                    None => shared.changed.wait(&mut held),
+                },
+            }
+        }
+        held.insert(self.name.clone(), Held::Acquiring);
+        drop(held);
+        let acquired = self.acquire_first(give_up_at);
+        let mut held = shared.held.lock();
+        let result = match acquired {
+            Ok(Some((grant, deadline_ns))) => {
+                let token = grant.token;
+                held.insert(self.name.clone(), Held::By { grant, deadline_ns, depth: 1 });
+                Ok(Some(self.hold(token, deadline_ns)))
+            }
+            Ok(None) => {
+                held.remove(&self.name);
+                Ok(None)
+            }
+            Err(error) => {
+                held.remove(&self.name);
+                Err(error)
+            }
+        };
+        drop(held);
+        shared.changed.notify_all();
+        result
+    }
+
+    fn acquire_first(&self, give_up_at: Option<Instant>) -> Result<Option<(Grant, u64)>> {
+        let mut lock = self.owner.space.lock(&self.name)?;
+        if let Some(ttl) = self.ttl {
+            lock = lock.ttl(ttl)?;
+        }
+        let hold = match give_up_at {
+            Some(at) => lock.acquire_timeout(at.saturating_duration_since(Instant::now()))?,
+            None => Some(lock.acquire()?),
+        };
+        Ok(hold.map(crate::lock::Hold::into_parts))
+    }
+
+    fn hold(&self, token: u64, deadline_ns: u64) -> OwnerHold<'o> {
+        OwnerHold { owner: self.owner, name: self.name.clone(), token, deadline_ns }
+    }
+}
+
+/// One of an owner's holds on a lock; the last one dropped releases it.
+#[must_use = "dropping the last hold releases the lock"]
+pub struct OwnerHold<'o> {
+    owner: &'o Owner,
+    name: Vec<u8>,
+    token: u64,
+    deadline_ns: u64,
+}
+
+impl OwnerHold<'_> {
+    /// The fencing token; the same for every re-entry.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Whether the lease still runs, by the holder's own clock.
+    pub fn is_valid(&self) -> bool {
+        let inner = &*self.owner.space.inner;
+        inner.check_process().is_ok() && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns
+    }
+
+    /// Gives up this hold; the last one releases the lock. [`Error::Lost`] if it was lost before.
+    pub fn release(mut self) -> Result<()> {
+        let result = self.end();
+        std::mem::forget(self);
+        result
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let inner = &*self.owner.space.inner;
+        inner.check_process()?;
+        let mut held = self.owner.shared.held.lock();
+        let Some(Held::By { grant, depth, .. }) = held.get_mut(&self.name) else {
+            return Err(Error::Lost { token: self.token });
+        };
+        if *depth > 1 {
+            *depth -= 1;
+            return Ok(());
+        }
+        let grant = *grant;
+        held.remove(&self.name);
+        drop(held);
+        crate::lock::release(inner, &grant)
+    }
+}
+
+impl Drop for OwnerHold<'_> {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}

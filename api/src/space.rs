@@ -1,0 +1,377 @@
+//! A space: the handle that users hold, and how it is opened.
+
+use crate::background::Background;
+use crate::clock::{Clock, ERROR_NS_MAX, ManualClock};
+use crate::host::futex::{self, Reach};
+use crate::host::place::Url;
+use crate::{Caps, Error, Fence, Limit, Limiter, Lock, Owner, Result};
+use sprag_core::lock::{BreakRecord, LockStatus};
+use sprag_core::region::{Birth, Region};
+use sprag_core::session::Process;
+use sprag_core::waiter::Wake;
+use sprag_core::{Engine, SessionId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A set of named objects, opened by URL. Clones share it; the last one closes the session, and what
+/// it still holds is then free for others.
+#[derive(Clone)]
+pub struct Space {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) engine: Engine,
+    pub(crate) session: SessionId,
+    pub(crate) clock: Clock,
+    /// Region time zero on the boot clock.
+    base_boot_ns: i64,
+    pub(crate) background: Background,
+    pub(crate) process: Process,
+    #[cfg(unix)]
+    origin: crate::host::fork::Origin,
+    url: String,
+}
+
+/// How a space is opened: caps for a new region, sharing, clock.
+#[derive(Clone, Debug)]
+pub struct SpaceBuilder {
+    caps: Caps,
+    create: bool,
+    group_shared: bool,
+    share_percent: u32,
+    clock: Option<ManualClock>,
+}
+
+impl Default for SpaceBuilder {
+    fn default() -> Self {
+        Self {
+            caps: Caps::default(),
+            create: true,
+            group_shared: false,
+            share_percent: 75,
+            clock: None,
+        }
+    }
+}
+
+impl SpaceBuilder {
+    /// Caps of the region, if this call creates it; an existing region keeps its own.
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = caps;
+        self
+    }
+
+    /// Whether to create the region if there is none (the default), or fail.
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Whether the group may use the region too: mode 0660 instead of 0600.
+    pub fn group_shared(mut self, group_shared: bool) -> Self {
+        self.group_shared = group_shared;
+        self
+    }
+
+    /// How much of each cap of a shared region this session may fill, in percent; 75 by default.
+    pub fn share_percent(mut self, percent: u32) -> Self {
+        self.share_percent = percent;
+        self
+    }
+
+    /// A `mem:` space whose clock the caller moves by hand, for tests.
+    pub fn clock(mut self, clock: &ManualClock) -> Self {
+        self.clock = Some(clock.clone());
+        self
+    }
+
+    /// Opens the space at `url`: `mem:`, `shm:NAME` or `shm:/path`.
+    pub fn open(self, url: &str) -> Result<Space> {
+        let parsed = Url::parse(url)?;
+        if !(1..=100).contains(&self.share_percent) {
+            return Err(Error::Engine(sprag_core::Error::OutOfRange {
+                what: "share (percent)",
+                value: self.share_percent.into(),
+                min: 1,
+                max: 100,
+            }));
+        }
+        #[cfg(unix)]
+        let origin = crate::host::fork::Origin::here()?;
+        let (process, boot_id) = identity()?;
+        let clock = match &self.clock {
+            Some(hands) if parsed == Url::Mem => Clock::manual(hands),
+            Some(_) => {
+                return Err(Error::NotHere {
+                    what: "a clock moved by hand",
+                    url: url.to_owned(),
+                    way_out: "use it with mem:, or leave it out",
+                });
+            }
+            None => Clock::host()?,
+        };
+        let birth = Birth {
+            hash_seed: crate::host::identity::random_u64()?,
+            unix_ns: clock.unix_ns(),
+            boot_ns: clock.precise_ns(),
+            boot_id,
+            floor: 0,
+        };
+        let engine = match &parsed {
+            Url::Mem => Engine::local(Region::anonymous(self.caps, birth)?),
+            _ => self.open_shared(&parsed, birth)?,
+        };
+        let session = engine.open_session(process, clock.unix_ns())?;
+        let base_boot_ns = engine.region().base_boot_ns();
+        Ok(Space {
+            inner: Arc::new(Inner {
+                engine,
+                session,
+                clock,
+                base_boot_ns,
+                background: Background::default(),
+                process,
+                #[cfg(unix)]
+                origin,
+                url: url.to_owned(),
+            }),
+        })
+    }
+
+    fn open_shared(&self, _url: &Url, _birth: Birth) -> Result<Engine> {
+        Err(Error::Engine(sprag_core::Error::Unsupported { what: "shm:" }))
+    }
+}
+
+fn identity() -> Result<(Process, [u64; 2])> {
+    let identity = crate::host::identity::ProcessIdentity::of_this_process()?;
+    let process = Process {
+        pid: identity.pid,
+        start_ns: identity.start_ns,
+        pid_namespace: identity.pid_namespace,
+    };
+    Ok((process, identity.boot_id))
+}
+
+/// What is known of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockInfo {
+    /// The lock's name.
+    pub name: Vec<u8>,
+    /// The token of the holder, or of the last one.
+    pub token: u64,
+    /// Whether it is held, and not merely by an expired lease.
+    pub is_held: bool,
+    /// The holder's process id in its own namespace; `None` if not held, gone, or detached.
+    pub holder_pid: Option<u32>,
+    /// Whether the hold belongs to no process: a script holds it by its token.
+    pub is_detached: bool,
+    /// What is left of the lease.
+    pub lease_left: Duration,
+    /// How long it has been held; `None` if not held or not known.
+    pub held_for: Option<Duration>,
+    /// How many wait for it.
+    pub waiters: u32,
+}
+
+impl Space {
+    /// Opens the space at `url` with the defaults: see [`SpaceBuilder`].
+    pub fn open(url: &str) -> Result<Self> {
+        Self::builder().open(url)
+    }
+
+    /// Options for opening.
+    pub fn builder() -> SpaceBuilder {
+        SpaceBuilder::default()
+    }
+
+    /// A handle on the lock `name`, 1 to 1,024 bytes. Names of at most 24 bytes allocate nothing.
+    #[inline]
+    pub fn lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Lock<'_>> {
+        Lock::new(self, name.as_ref())
+    }
+
+    /// An owner, whose locks are re-entrant.
+    pub fn owner(&self) -> Owner {
+        Owner::new(self)
+    }
+
+    /// The limiter `name`, created with `limit` if there is none; an error if it has another limit.
+    /// `limit` is a [`Limit`] or text such as `100/minute;burst=20`.
+    pub fn limiter<N: AsRef<[u8]> + ?Sized>(
+        &self,
+        name: &N,
+        limit: impl IntoLimit,
+    ) -> Result<Limiter> {
+        Limiter::open(self, name.as_ref(), limit.into_limit()?, false)
+    }
+
+    /// The limiter `name` with `limit`, whatever it had before; what each key has used is kept.
+    pub fn limiter_updated<N: AsRef<[u8]> + ?Sized>(
+        &self,
+        name: &N,
+        limit: impl IntoLimit,
+    ) -> Result<Limiter> {
+        Limiter::open(self, name.as_ref(), limit.into_limit()?, true)
+    }
+
+    /// The fence `name`, created on first use.
+    pub fn fence<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Fence> {
+        Fence::new(self, name.as_ref())
+    }
+
+    /// The locks whose names begin with `prefix`, by name. Reads the whole table; stops no one.
+    pub fn inspect<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LockInfo>> {
+        self.inner.check_process()?;
+        let now_ns = self.inner.precise_ns();
+        let mut locks = Vec::new();
+        self.inner.engine.for_each_lock(prefix.as_ref(), now_ns, |status| {
+            locks.push(LockInfo::new(status, now_ns));
+        });
+        locks.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(locks)
+    }
+
+    /// Takes the lock `name` away from whoever holds it, and notes who did it; the token that was
+    /// ended, or `None` if it was not held. What the holder still writes, a fence rejects.
+    pub fn break_lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Option<u64>> {
+        let inner = &*self.inner;
+        inner.check_process()?;
+        inner.check_in_place()?;
+        let name = inner.engine.lock_name(name.as_ref())?;
+        let broken = inner.engine.break_lock(&name, inner.process, inner.precise_ns());
+        Ok(broken.map(|broken| {
+            inner.wake(broken.wake);
+            broken.token
+        }))
+    }
+
+    /// The last forced releases, oldest first, at most 64; with region times as unix time.
+    pub fn breaks(&self) -> Vec<BreakRecord> {
+        let base_ns = self.inner.engine.region().base_unix_ns();
+        let mut breaks = self.inner.engine.breaks();
+        for record in &mut breaks {
+            record.at_ns = record.at_ns.saturating_add(base_ns);
+        }
+        breaks
+    }
+
+    /// The partition that a key falls into, of [`partitions`](Self::partitions).
+    pub fn partition_of<N: AsRef<[u8]> + ?Sized>(&self, key: &N) -> u32 {
+        self.inner.engine.partition_of(key.as_ref())
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> u32 {
+        self.inner.engine.region().partitions()
+    }
+
+    /// The URL that it was opened by.
+    pub fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// The engine underneath, for tools that show its inside.
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+}
+
+impl LockInfo {
+    fn new(status: LockStatus, now_ns: u64) -> Self {
+        let hold = status.hold;
+        Self {
+            name: status.name,
+            token: status.token,
+            is_held: hold.is_some_and(|hold| {
+                hold.lease_left_ns > 0 && (hold.detached || hold.process.is_some())
+            }),
+            holder_pid: hold.and_then(|hold| hold.process).map(|process| process.pid),
+            is_detached: hold.is_some_and(|hold| hold.detached),
+            lease_left: Duration::from_nanos(hold.map_or(0, |hold| hold.lease_left_ns)),
+            held_for: hold
+                .and_then(|hold| hold.since_ns)
+                .map(|since_ns| Duration::from_nanos(now_ns.saturating_sub(since_ns))),
+            waiters: status.waiters,
+        }
+    }
+}
+
+impl Inner {
+    /// Region time, fast: see [`Clock::now_ns`].
+    #[inline(always)]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns().wrapping_sub(self.base_boot_ns as u64)
+    }
+
+    /// Region time by the system's own clock: near deadlines, and where a hold may be taken over.
+    pub(crate) fn precise_ns(&self) -> u64 {
+        self.clock.precise_ns().wrapping_sub(self.base_boot_ns as u64)
+    }
+
+    /// By how much two readings of the fast clock may disagree: a holder stops this much early.
+    #[inline(always)]
+    pub(crate) fn clock_margin_ns(&self) -> u64 {
+        if self.clock.is_manual() { 0 } else { 2 * ERROR_NS_MAX }
+    }
+
+    /// Fails in a forked child. One load.
+    #[inline(always)]
+    pub(crate) fn check_process(&self) -> Result<()> {
+        #[cfg(unix)]
+        if !self.origin.is_this_process() {
+            return Err(Error::Forked);
+        }
+        Ok(())
+    }
+
+    /// Fails if the region's file was replaced: asked on slow paths.
+    pub(crate) fn check_in_place(&self) -> Result<()> {
+        Ok(self.engine.region().check_in_place()?)
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        if self.engine.region().is_shared() { Reach::Host } else { Reach::Process }
+    }
+
+    /// Wakes a waiter that sleeps.
+    #[inline]
+    pub(crate) fn wake(&self, wake: Option<Wake>) {
+        if let Some(word) = wake.and_then(|wake| self.engine.to_wake(wake)) {
+            futex::wake_all(word.as_atomic(), self.reach());
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.check_process().is_ok() {
+            self.engine.close_session(self.session);
+        }
+    }
+}
+
+/// What can be given as a limit: a [`Limit`], or its text.
+pub trait IntoLimit {
+    /// The limit, or why it is none.
+    fn into_limit(self) -> Result<Limit>;
+}
+
+impl IntoLimit for Limit {
+    fn into_limit(self) -> Result<Limit> {
+        Ok(self)
+    }
+}
+
+impl IntoLimit for &str {
+    fn into_limit(self) -> Result<Limit> {
+        Ok(Limit::parse(self)?)
+    }
+}
+
+impl IntoLimit for &String {
+    fn into_limit(self) -> Result<Limit> {
+        Ok(Limit::parse(self)?)
+    }
+}

@@ -1,0 +1,117 @@
+//! How a thread waits for a lock: a short spin, then sleep on the waiter's own word, always timed.
+
+use crate::host::futex;
+use crate::space::Inner;
+use crate::{Error, Result};
+use sprag_core::lock::Grant;
+use sprag_core::waiter::{Poll, Sleeper, Ticket};
+use sprag_core::{Engine, Name};
+use std::time::Duration;
+
+/// Looks at the signal this often before sleeping: about as long as a wake from sleep costs the
+/// releaser and us together, so that spinning never more than doubles a wait.
+const SPINS: u32 = 1_000;
+/// A clock moved by hand wakes nobody, so those who wait on one look at it this often.
+const MANUAL_CLOCK_POLL: Duration = Duration::from_millis(2);
+
+/// A place in a lock's queue that is left when dropped.
+pub(crate) struct Place<'a> {
+    inner: &'a Inner,
+    ticket: Option<Ticket>,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn take(inner: &'a Inner, name: &Name, until_ns: u64) -> Result<Self> {
+        let now_ns = inner.precise_ns();
+        let ticket = inner.engine.enqueue(name, inner.session, now_ns, until_ns)?;
+        Ok(Self { inner, ticket: Some(ticket) })
+    }
+
+    pub(crate) fn ticket(&self) -> Option<&Ticket> {
+        self.ticket.as_ref()
+    }
+
+    /// The queue was left by the engine.
+    pub(crate) fn forget(&mut self) {
+        self.ticket = None;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take()
+            && self.inner.check_process().is_ok()
+        {
+            let wake = self.inner.engine.cancel(ticket, self.inner.precise_ns());
+            self.inner.wake(wake);
+        }
+    }
+}
+
+/// A grant, and when the holder's own lease began.
+pub(crate) struct Granted {
+    pub(crate) grant: Grant,
+    pub(crate) asked_at_ns: u64,
+}
+
+/// Waits in the lock's queue until `until_ns` of region time; `None` when that has come.
+pub(crate) fn wait(
+    inner: &Inner,
+    name: &Name,
+    lease_ns: u64,
+    until_ns: u64,
+) -> Result<Option<Granted>> {
+    let mut place = Place::take(inner, name, until_ns)?;
+    let mut probe = true;
+    loop {
+        // A thread that forked while another waited, or a child that goes on waiting.
+        inner.check_process()?;
+        let Some(ticket) = place.ticket() else { return Err(Error::Forked) };
+        let signal = inner.engine.signal(ticket);
+        let seen = signal.get();
+        let now_ns = inner.precise_ns();
+        if probe {
+            inner.check_in_place()?;
+        }
+        match inner.engine.poll(ticket, name, inner.session, now_ns, lease_ns, probe)? {
+            Poll::Granted(grant) => {
+                place.forget();
+                return Ok(Some(Granted { grant, asked_at_ns: now_ns }));
+            }
+            Poll::Moved => {
+                place.forget();
+                place = Place::take(inner, name, until_ns)?;
+                probe = true;
+            }
+            Poll::Waiting { look_again_ns, wake } => {
+                inner.wake(wake);
+                if now_ns >= until_ns {
+                    return Ok(None);
+                }
+                let sleep_ns = look_again_ns.min(until_ns).saturating_sub(now_ns);
+                probe = !sleep(&inner.engine, inner, ticket, seen, sleep_ns);
+            }
+        }
+    }
+}
+
+/// Waits for the signal to differ from `seen`, for `sleep_ns` at most; whether it does.
+fn sleep(engine: &Engine, inner: &Inner, ticket: &Ticket, seen: u32, sleep_ns: u64) -> bool {
+    let signal = engine.signal(ticket);
+    for _ in 0..SPINS {
+        if signal.get() != seen {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    engine.set_sleeper(ticket, Sleeper::Thread);
+    if signal.get() == seen {
+        let mut timeout = Duration::from_nanos(sleep_ns);
+        if inner.clock.is_manual() {
+            timeout = timeout.min(MANUAL_CLOCK_POLL);
+        }
+        futex::wait(signal.as_atomic(), seen, timeout, inner.reach());
+    }
+    engine.set_sleeper(ticket, Sleeper::Awake);
+    signal.get() != seen
+}
