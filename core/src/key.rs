@@ -53,16 +53,14 @@ pub(crate) fn mix(hash: u64, salt: u64) -> u64 {
 #[inline(always)]
 pub(crate) fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let mut words = [0; N];
-    if N >= 2 && bytes.len() == 16 {
-        // The common size of a binary key, without the copy loop.
-        words[0] = read_word(bytes, 0);
-        words[1] = read_word(bytes, 8);
-        return words;
-    }
-    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
-        let mut padded = [0; 8];
-        padded[..chunk.len()].copy_from_slice(chunk);
-        *word = u64::from_le_bytes(padded);
+    let mut rest = bytes;
+    for word in &mut words {
+        if rest.len() < 8 {
+            *word = short_word(rest);
+            break;
+        }
+        *word = read_word(rest, 0);
+        rest = &rest[8..];
     }
     words
 }
@@ -72,4 +70,47 @@ pub(crate) fn read_word(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
+}
+
+/// Fewer than eight bytes as a zero-padded word, by two overlapping reads instead of a loop.
+#[inline(always)]
+fn short_word(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    let part = |at: usize, bytes: &[u8]| u64::from(bytes[at]);
+    match len {
+        0 => 0,
+        1..=3 => {
+            // First, middle and last byte, which may be the same.
+            part(0, bytes)
+                | part(len / 2, bytes) << (len / 2 * 8)
+                | part(len - 1, bytes) << ((len - 1) * 8)
+        }
+        _ => {
+            let read = |at: usize| {
+                let mut word = [0; 4];
+                word.copy_from_slice(&bytes[at..at + 4]);
+                u64::from(u32::from_le_bytes(word))
+            };
+            read(0) | read(len - 4) << ((len - 4) * 8)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn words_are_the_zero_padded_bytes() {
+        for len in 0..=24_usize {
+            let bytes: Vec<u8> = (1..=len as u8).collect();
+            let mut padded = [0; 24];
+            padded[..len].copy_from_slice(&bytes);
+            let words: Vec<u8> = words::<3>(&bytes)
+                .iter()
+                .flat_map(|word| word.to_le_bytes())
+                .collect();
+            assert_eq!(words, padded, "{len}");
+        }
+    }
 }

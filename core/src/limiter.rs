@@ -38,6 +38,7 @@ use crate::key::{self, Hasher};
 use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, convert};
 use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
 use crate::object::{Kind, Name, Object, Plain};
+use crate::region::memory::Line;
 use crate::region::{LIMITS, Region, header};
 use crate::session::{GENERATION_BITS, SessionId};
 use crate::sync::fence;
@@ -60,6 +61,8 @@ pub struct LimiterRef {
     /// The slot that it replaced, whose keys count as this one's.
     pub(crate) previous: Option<u32>,
     control: u64,
+    /// Byte offset of the slot's control word.
+    control_at: usize,
     prepared: Prepared,
     pub(crate) hasher: Hasher,
 }
@@ -286,6 +289,7 @@ impl Engine {
                     id,
                     previous: slots.previous,
                     control,
+                    control_at: self.region.limit_at(id),
                     prepared: prepared?,
                     hasher: family_hasher(&self.region, name.raw_hash()),
                 });
@@ -542,56 +546,79 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Checked> {
         key::check_name("key", key)?;
-        let entry = LimiterKey::new(self, limiter, key);
-        self.check_entry(&entry, cost, by, now_ns)
+        self.check_first(&LimiterKey::new(self, limiter, key), cost, by, now_ns)
     }
 
+    /// Looks where most keys are: in the first cell that they may be in.
     #[inline(always)]
-    fn check_entry(
+    fn check_first(
         &self,
         entry: &LimiterKey<'_>,
         cost: u64,
         by: SessionId,
         now_ns: u64,
     ) -> Result<Checked> {
-        if let Some(found) = self.limiter_keys.find(&self.region, entry.hash, entry)
-            && let Some(checked) = self.check_found(entry.limiter, &found, cost, now_ns)
+        let limiter = entry.limiter;
+        if let Some((line, _, state)) =
+            self.limiter_keys
+                .find_first(&self.region, entry.hash, entry)
+            && let Some(checked) = self.check_line(limiter, line, state, cost, now_ns)
         {
             return Ok(checked);
         }
-        self.check_slowly(entry, cost, by, now_ns)
+        self.check_elsewhere(limiter, entry.key, cost, by, now_ns)
     }
 
-    /// `None`: the key or its limit changed meanwhile.
-    #[inline(always)]
-    fn check_found(
+    /// Not in its first cell: in another, or nowhere yet.
+    #[inline(never)]
+    fn check_elsewhere(
         &self,
         limiter: &LimiterRef,
-        found: &Found,
+        key: &[u8],
+        cost: u64,
+        by: SessionId,
+        now_ns: u64,
+    ) -> Result<Checked> {
+        let entry = LimiterKey::new(self, limiter, key);
+        if let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) {
+            let line = self.region.line(found.at);
+            if let Some(checked) = self.check_line(limiter, line, found.state, cost, now_ns) {
+                return Ok(checked);
+            }
+        }
+        self.check_slowly(&entry, cost, by, now_ns)
+    }
+
+    /// Decides on a key found in `line` with `state`; `None` if the key or its limit changed meanwhile.
+    #[inline(always)]
+    fn check_line(
+        &self,
+        limiter: &LimiterRef,
+        line: Line<'_>,
+        state: u128,
         cost: u64,
         now_ns: u64,
     ) -> Option<Checked> {
-        let state = KeyState(found.state);
+        let state = KeyState(state);
         // Acquire: after the state. A slot still the limiter's own means that the state was, too.
         if state.limit() != limiter.id
-            || self.limit_control(limiter.id).load(Acquire) != limiter.control
+            || self.region.word(limiter.control_at).load(Acquire) != limiter.control
         {
             return None;
         }
         let moment = self.moment(now_ns);
         let value = state.value();
         let verdict = limiter.prepared.check(value, moment, cost);
-        let word = self.region.wide(found.at);
         match verdict {
             Verdict::Allowed { new_value } if new_value != value => {
                 // Release: nothing but itself. Acquire: the caller goes on after its admission.
-                word.compare_exchange(state.0, state.with_value(new_value).0)
-                    .ok()?;
+                let after = state.with_value(new_value);
+                line.state().compare_exchange(state.0, after.0).ok()?;
             }
             _ => {
                 // Nothing to write; but the key that was compared must have been this state's.
                 fence(Acquire);
-                if word.load() != state.0 {
+                if line.state().load() != state.0 {
                     return None;
                 }
             }
@@ -636,7 +663,13 @@ impl Engine {
                 }
                 Ok(found) => {
                     let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
-                    if let Some(checked) = self.check_found(&limiter, &found, cost, now_ns) {
+                    if let Some(checked) = self.check_line(
+                        &limiter,
+                        self.region.line(found.at),
+                        found.state,
+                        cost,
+                        now_ns,
+                    ) {
                         return Ok(checked);
                     }
                 }
@@ -734,7 +767,9 @@ impl Engine {
                     is_overflow: false,
                 });
             }
-            if let Some(checked) = self.check_found(&limiter, &found, 0, now_ns) {
+            if let Some(checked) =
+                self.check_line(&limiter, self.region.line(found.at), found.state, 0, now_ns)
+            {
                 return Ok(checked);
             }
         }
@@ -769,7 +804,7 @@ impl Engine {
             for (i, entry) in entries.iter().flatten().enumerate() {
                 each(
                     group * AHEAD + i,
-                    self.check_entry(entry, cost, by, now_ns)?,
+                    self.check_first(entry, cost, by, now_ns)?,
                 );
             }
         }

@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
 use crate::limiter;
+use crate::region::memory::Line;
 use crate::region::{Region, Section, header};
 use crate::session::SessionId;
 use crate::table::{
@@ -33,6 +34,8 @@ const KEY: usize = 16;
 /// Bytes of a key that fit its cell.
 const INLINE: usize = 16;
 const VALUE: u32 = 43;
+/// Phase, key length and limit.
+const MATCH_MASK: u64 = 7 | 0x1f << 3 | 0xfff << 11;
 const GENERATION_MASK: u128 = ((1 << 20) - 1) << 23;
 
 /// The state of a live limiter key, or of an overflow bucket, which has the same form.
@@ -171,8 +174,10 @@ impl Flavour for LimiterKeys {
 pub(crate) struct LimiterKey<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) limiter: &'a limiter::LimiterRef,
-    key: &'a [u8],
+    pub(crate) key: &'a [u8],
     words: [u64; 2],
+    /// What the state word of this key's cell shows under `MATCH_MASK`.
+    pattern: u64,
     pub(crate) hash: u64,
 }
 
@@ -180,16 +185,18 @@ impl<'a> LimiterKey<'a> {
     #[inline(always)]
     pub(crate) fn new(engine: &'a Engine, limiter: &'a limiter::LimiterRef, key: &'a [u8]) -> Self {
         let hash = limiter.hasher.hash(key);
-        let words = if key.len() <= INLINE {
-            key::words(key)
+        let (key_len, words) = if key.len() <= INLINE {
+            (key.len() as u32, key::words(key))
         } else {
-            [hash, 0]
+            (0, [hash, 0])
         };
+        let pattern = KeyState::live(key_len, limiter.id, 0, 0).0 as u64;
         Self {
             engine,
             limiter,
             key,
             words,
+            pattern,
             hash,
         }
     }
@@ -204,8 +211,32 @@ impl<'a> LimiterKey<'a> {
             limiter,
             key: self.key,
             words: self.words,
+            pattern: KeyState::live(self.key_len(), limiter.id, 0, 0).0 as u64,
             hash: self.hash,
         }
+    }
+
+    /// Whether a cell of this shape is under the limit that the current one replaced.
+    #[inline(always)]
+    fn is_under_previous(&self, state: u128) -> bool {
+        self.limiter.previous.is_some_and(|previous| {
+            state as u64 & MATCH_MASK == KeyState::live(self.key_len(), previous, 0, 0).0 as u64
+        })
+    }
+
+    #[inline(always)]
+    fn has_key(&self, region: &Region, line: Line<'_>) -> bool {
+        // Relaxed: written before the cell went LIVE, which the caller acquired; a cell reused since
+        // shows in its state word, which the caller exchanges or reads again.
+        let word = |i| line.word(KEY + i).load(Relaxed);
+        if word(0) != self.words[0] {
+            return false;
+        }
+        if self.key_len() != 0 {
+            return word(8) == self.words[1];
+        }
+        let place = word(8);
+        (place >> 32) as usize == self.key.len() && chunk::equals(region, place as u32, self.key)
     }
 
     #[inline(always)]
@@ -220,24 +251,12 @@ impl<'a> LimiterKey<'a> {
 
 impl Entry<LimiterKeys> for LimiterKey<'_> {
     #[inline(always)]
-    fn matches(&self, region: &Region, at: usize, live: u128) -> bool {
-        let limit = KeyState(live).limit();
-        if LimiterKeys::key_len(live) != self.key_len()
-            || (limit != self.limiter.id && self.limiter.previous != Some(limit))
-        {
+    fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        // Phase, key length and limit in one comparison.
+        if state as u64 & MATCH_MASK != self.pattern && !self.is_under_previous(state) {
             return false;
         }
-        // Relaxed: written before the cell went LIVE, which the caller acquired; a cell reused since
-        // shows in its state word, which the caller exchanges or reads again.
-        let word = |i| region.word(at + KEY + i).load(Relaxed);
-        if word(0) != self.words[0] {
-            return false;
-        }
-        if self.key_len() != 0 {
-            return word(8) == self.words[1];
-        }
-        let place = word(8);
-        (place >> 32) as usize == self.key.len() && chunk::equals(region, place as u32, self.key)
+        self.has_key(region, line)
     }
 
     fn payload(&self) -> u32 {

@@ -38,13 +38,16 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
 use crate::region::header;
+use crate::region::memory::Line;
 use crate::session::{GENERATION_BITS, Process, SessionId};
-use crate::table::{Found, LIVE, ROUNDS_MAX, field, phase};
+use crate::table::{Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 const HELD: u128 = 1 << 3;
 const QUEUE: u128 = 1 << 4;
+const TIME: u32 = 23;
 const TIME_BITS: u32 = 52;
+const TOKEN: u32 = 75;
 
 /// The shortest lease, in nanoseconds: one millisecond.
 pub const LEASE_NS_MIN: u64 = 1_000_000;
@@ -77,8 +80,8 @@ impl State {
         Self {
             holder: (state & HELD != 0).then_some(session),
             queue: state & QUEUE != 0,
-            time_us: field(state, 23, TIME_BITS),
-            token: field(state, 75, 53),
+            time_us: field(state, TIME, TIME_BITS),
+            token: field(state, TOKEN, 53),
         }
     }
 
@@ -87,7 +90,7 @@ impl State {
         let holder = self.holder.map_or(0, |session| HELD | session.bits() << 5);
         let queue = if self.queue { QUEUE } else { 0 };
         let time_us = self.time_us.min((1 << TIME_BITS) - 1);
-        LIVE | holder | queue | u128::from(time_us) << 23 | u128::from(self.token) << 75
+        LIVE | holder | queue | u128::from(time_us) << TIME | u128::from(self.token) << TOKEN
     }
 
     /// No different from a new entry.
@@ -95,16 +98,24 @@ impl State {
         self.holder.is_none() && !self.queue
     }
 
-    /// Held by `by` under the next token. `None` when tokens are used up.
+    /// Whether a word is that of a live lock that is free with no queue.
     #[inline(always)]
-    pub(crate) fn granted(self, by: SessionId, until_us: u64) -> Option<Self> {
-        let token = self.token + 1;
-        (token <= TOKEN_MAX).then_some(Self {
-            holder: Some(by),
-            queue: self.queue,
-            time_us: until_us,
-            token,
-        })
+    pub(crate) fn is_plainly_free(state: u128) -> bool {
+        state & (PHASE_MASK | HELD | QUEUE) == LIVE
+    }
+
+    /// The word after `state` when `by` is granted the lock until `until_us`, and the token; phase and
+    /// queue are kept. `None` when tokens are used up.
+    #[inline(always)]
+    pub(crate) fn granted(state: u128, by: SessionId, until_us: u64) -> Option<(u64, u128)> {
+        let token = field(state, TOKEN, 53) + 1;
+        let until_us = until_us.min((1 << TIME_BITS) - 1);
+        let after = state & (PHASE_MASK | QUEUE)
+            | HELD
+            | by.bits() << 5
+            | u128::from(until_us) << TIME
+            | u128::from(token) << TOKEN;
+        (token <= TOKEN_MAX).then_some((token, after))
     }
 
     /// Freed by its holder, by the end of its lease, or by force.
@@ -244,13 +255,38 @@ impl Engine {
         lease_ns: u64,
     ) -> Result<Attempt> {
         check_lease(lease_ns)?;
+        let object = Object {
+            engine: self,
+            kind: Kind::Lock,
+            name,
+        };
+        if let Some((line, cell, state)) =
+            self.objects
+                .find_first(&self.region, object.hash(), &object)
+            && State::is_plainly_free(state)
+            && let Some(grant) = self.take(line, cell, state, by, now_ns, lease_ns)?
+        {
+            return Ok(Attempt::Granted(grant));
+        }
+        self.try_acquire_slowly(name, by, now_ns, lease_ns)
+    }
+
+    #[inline(never)]
+    fn try_acquire_slowly(
+        &self,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Attempt> {
         for _ in 0..ROUNDS_MAX {
             let found = self.find_lock(name, by, now_ns)?;
             let state = State::decode(found.state);
             if !state.is_idle() && !self.may_take(found.cell, state, by, now_ns) {
                 return Ok(Attempt::Busy);
             }
-            if let Some(grant) = self.take(found.cell, found.state, by, now_ns, lease_ns)? {
+            let line = self.region.line(found.at);
+            if let Some(grant) = self.take(line, found.cell, found.state, by, now_ns, lease_ns)? {
                 return Ok(Attempt::Granted(grant));
             }
         }
@@ -276,6 +312,7 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn take(
         &self,
+        line: Line<'_>,
         cell: u32,
         state: u128,
         by: SessionId,
@@ -283,38 +320,26 @@ impl Engine {
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
         let until_us = until_us(now_ns, lease_ns);
-        let before = State::decode(state);
-        let Some(after) = before.granted(by, until_us) else {
+        let Some((token, after)) = State::granted(state, by, until_us) else {
             return Err(Error::TokensExhausted {
-                token: before.token,
+                token: TOKEN_MAX,
                 max: TOKEN_MAX,
             });
         };
         // Acquire: pairs with the release by which the last holder freed it, so the new holder sees
         // what the last one did. Release: publishes nothing but itself.
-        if self
-            .objects
-            .state(&self.region, cell)
-            .compare_exchange(state, after.encode())
-            .is_err()
-        {
+        if line.state().compare_exchange(state, after).is_err() {
             return Ok(None);
         }
-        self.note_since(cell, after.token, now_ns);
+        // When it began, for inspection. Relaxed, and a plain store: a hint whose low bits say which
+        // token it belongs to. A stale store can only make an inspection say "not known".
+        line.word(OWN)
+            .store(now_ns & !0xfff | token & 0xfff, Relaxed);
         Ok(Some(Grant {
-            token: after.token,
+            token,
             deadline_ns: until_us * 1_000,
             cell,
         }))
-    }
-
-    /// Notes when a hold began, for inspection: microseconds, with the token's low bits to tell whose.
-    #[inline(always)]
-    fn note_since(&self, cell: u32, token: u64, now_ns: u64) {
-        let word = self.region.word(self.objects.at(cell) + OWN);
-        // Relaxed, and a plain store: a hint that says itself which token it belongs to. A stale
-        // store can only make an inspection say "not known".
-        word.store((now_ns / 1_000) << 12 | (token & 0xfff), Relaxed);
     }
 
     /// Frees a hold by its grant. One exchange when nobody waits; `now_ns` is asked only otherwise.
@@ -322,13 +347,13 @@ impl Engine {
     pub fn release(&self, grant: &Grant, now_ns: impl FnOnce() -> u64) -> Released {
         let word = self.objects.state(&self.region, grant.cell);
         let state = word.load();
-        let before = State::decode(state);
-        if phase(state) == LIVE
-            && before.holder.is_some()
-            && before.token == grant.token
-            && !before.queue
-            // Release: what the holder did comes before; pairs with the next grant's acquire.
-            && word.compare_exchange(state, before.freed(0).encode()).is_ok()
+        let is_plainly_held = state & (PHASE_MASK | HELD | QUEUE) == LIVE | HELD
+            && field(state, TOKEN, 53) == grant.token;
+        // Release: what the holder did comes before; pairs with the next grant's acquire.
+        if is_plainly_held
+            && word
+                .compare_exchange(state, LIVE | u128::from(grant.token) << TOKEN)
+                .is_ok()
         {
             return Released::Done { wake: None };
         }
@@ -544,7 +569,7 @@ impl Engine {
                 process: self.sessions.process(&self.region, holder),
                 detached: holder == SessionId::DETACHED,
                 lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
-                since_ns: (since & 0xfff == lock.token & 0xfff).then_some((since >> 12) * 1_000),
+                since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),
             });
             let waiters = if lock.queue {
                 self.count_waiters(cell)

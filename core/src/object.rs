@@ -28,10 +28,11 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
 use crate::lock;
+use crate::region::memory::Line;
 use crate::region::{Region, Section};
 use crate::session::SessionId;
 use crate::table::{
-    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field,
+    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field, phase,
 };
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -266,9 +267,14 @@ impl Object<'_> {
 
 impl Entry<Objects> for Object<'_> {
     #[inline(always)]
-    fn matches(&self, region: &Region, at: usize, _: u128) -> bool {
-        let word = |offset| region.word(at + offset).load(Relaxed);
-        if word(META) & 0xff_ffff != self.meta() || word(NAME) != self.name.words[0] {
+    fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        // Relaxed: written before the cell went LIVE, which the state's reader acquired; a cell reused
+        // since shows in its state word, which the caller exchanges or reads again.
+        let word = |offset| line.word(offset).load(Relaxed);
+        if phase(state) != LIVE
+            || word(META) & 0xff_ffff != self.meta()
+            || word(NAME) != self.name.words[0]
+        {
             return false;
         }
         match &self.name.bytes {

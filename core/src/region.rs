@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::key::Hasher;
 use crate::sync::{Half, Wide, Word};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use memory::Memory;
+use memory::{Line, Memory};
 
 /// The region layout that this release reads and writes.
 pub const LAYOUT_VERSION: u32 = 1;
@@ -41,8 +41,10 @@ pub(crate) const CELLS_PER_BLOCK: u32 = if cfg!(loom) { 2 } else { 8 };
 const LINE: usize = 64;
 const PAGE: usize = 4096;
 /// Blocks (or groups of chunks) that are allocated at once; keeps every extent whole pages long.
-const BLOCKS_PER_EXTENT: u32 = 128;
-const CHUNKS_PER_EXTENT: u32 = 1024;
+const BLOCKS_PER_EXTENT: u32 = 1 << BLOCKS_SHIFT;
+const BLOCKS_SHIFT: u32 = 7;
+const CHUNKS_PER_EXTENT: u32 = 1 << CHUNKS_SHIFT;
+const CHUNKS_SHIFT: u32 = 10;
 const PARTITIONS_MAX: u32 = 64;
 /// Records in the ring of forced releases.
 pub(crate) const BREAKS: u32 = 64;
@@ -156,7 +158,8 @@ pub(crate) struct Section {
     pub(crate) offset: usize,
     pub(crate) units: u32,
     unit_bytes: usize,
-    units_per_extent: u32,
+    /// Units of an extent, as a power of two.
+    extent_shift: u32,
     first_extent: u32,
 }
 
@@ -167,11 +170,11 @@ impl Section {
     }
 
     fn extents(&self) -> u32 {
-        self.units.div_ceil(self.units_per_extent)
+        self.units.div_ceil(1 << self.extent_shift)
     }
 
     fn extent_bytes(&self) -> usize {
-        self.units_per_extent as usize * self.unit_bytes
+        self.unit_bytes << self.extent_shift
     }
 }
 
@@ -235,27 +238,27 @@ impl Geometry {
         let limits = place(LIMITS as usize * LIMIT_BYTES);
         let fixed = end.next_multiple_of(PAGE);
 
-        let section = |offset, units, unit_bytes, units_per_extent, first_extent| Section {
+        let section = |offset, units, unit_bytes, extent_shift, first_extent| Section {
             offset,
             units,
             unit_bytes,
-            units_per_extent,
+            extent_shift,
             first_extent,
         };
         let end_of = |s: Section| s.offset + s.extents() as usize * s.extent_bytes();
-        let objects = section(fixed, objects, OBJECT_BLOCK, BLOCKS_PER_EXTENT, 0);
+        let objects = section(fixed, objects, OBJECT_BLOCK, BLOCKS_SHIFT, 0);
         let limiter_keys = section(
             end_of(objects),
             limiter_keys,
             LIMITER_BLOCK,
-            BLOCKS_PER_EXTENT,
+            BLOCKS_SHIFT,
             object_extents,
         );
         let chunks = section(
             end_of(limiter_keys),
             caps.key_chunks,
             LINE,
-            CHUNKS_PER_EXTENT,
+            CHUNKS_SHIFT,
             object_extents + limiter_extents,
         );
         Self {
@@ -430,6 +433,11 @@ impl Region {
     }
 
     #[inline(always)]
+    pub(crate) fn line(&self, offset: usize) -> Line<'_> {
+        self.memory.line(offset)
+    }
+
+    #[inline(always)]
     pub(crate) fn word(&self, offset: usize) -> &Word {
         self.memory.word(offset)
     }
@@ -479,7 +487,7 @@ impl Region {
         if cfg!(loom) {
             return true;
         }
-        let bit = section.first_extent + unit / section.units_per_extent;
+        let bit = section.first_extent + (unit >> section.extent_shift);
         // Relaxed: allocation is a fact of the file, not of the words in it, which start as zero.
         self.extent_word(bit).load(Relaxed) & (1 << (bit % 64)) != 0
     }
@@ -489,7 +497,7 @@ impl Region {
         if self.is_present(section, unit) {
             return Ok(());
         }
-        let extent = unit / section.units_per_extent;
+        let extent = unit >> section.extent_shift;
         #[cfg(not(loom))]
         if let Some(file) = &self.file {
             let offset = section.offset + extent as usize * section.extent_bytes();

@@ -45,6 +45,7 @@
 //! an exchange prepared before a cell was reused fails.
 
 use crate::error::{Error, Result};
+use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
 use crate::sync::Wide;
@@ -55,7 +56,7 @@ pub(crate) const EMPTY: u128 = 0;
 pub(crate) const CLAIMED: u128 = 1;
 pub(crate) const LIVE: u128 = 2;
 pub(crate) const RETIRED: u128 = 3;
-const PHASE_MASK: u128 = 7;
+pub(crate) const PHASE_MASK: u128 = 7;
 
 #[inline(always)]
 pub(crate) fn phase(state: u128) -> u128 {
@@ -118,7 +119,8 @@ pub(crate) enum Idle {
 
 /// What is looked for, and how to write it into a claimed cell.
 pub(crate) trait Entry<F: Flavour> {
-    fn matches(&self, region: &Region, at: usize, live: u128) -> bool;
+    /// Whether the cell in `line`, whose state word was `state`, is live and holds this key.
+    fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool;
     fn payload(&self) -> u32;
     /// Writes the key. `owner` names this incarnation of the cell to the chunks it allocates.
     fn write(&self, region: &Region, at: usize, home: u32, owner: CellOwner) -> Result<()>;
@@ -225,6 +227,27 @@ impl<F: Flavour> Table<F> {
         crate::sync::prefetch(region.wide(self.cell_at(self.home(hash), slot)));
     }
 
+    /// The first cell that a key may be in, and its state, if the key is there: where most are.
+    #[inline(always)]
+    pub(crate) fn find_first<'r, E: Entry<F>>(
+        &self,
+        region: &'r Region,
+        hash: u64,
+        entry: &E,
+    ) -> Option<(Line<'r>, u32, u128)> {
+        let home = self.home(hash);
+        if !region.is_present(&self.section, home) {
+            return None;
+        }
+        let slot = hash as u32 % CELLS_PER_BLOCK;
+        let line = region.line(self.cell_at(home, slot));
+        // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
+        let state = line.state().load();
+        entry
+            .matches(region, line, state)
+            .then_some((line, home * CELLS_PER_BLOCK + slot, state))
+    }
+
     /// Finds the live cell of a key. One line in the usual case; no writes.
     #[inline(always)]
     pub(crate) fn find<E: Entry<F>>(&self, region: &Region, hash: u64, entry: &E) -> Option<Found> {
@@ -237,8 +260,9 @@ impl<F: Flavour> Table<F> {
             let slot = first ^ step;
             let at = self.cell_at(home, slot);
             // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
-            let state = region.wide(at).load();
-            if phase(state) == LIVE && entry.matches(region, at, state) {
+            let line = region.line(at);
+            let state = line.state().load();
+            if entry.matches(region, line, state) {
                 let cell = home * CELLS_PER_BLOCK + slot;
                 return Some(Found { cell, at, state });
             }
@@ -257,8 +281,9 @@ impl<F: Flavour> Table<F> {
                 }
                 (0..CELLS_PER_BLOCK).find_map(|slot| {
                     let at = self.cell_at(block, slot);
-                    let state = region.wide(at).load();
-                    (phase(state) == LIVE && entry.matches(region, at, state)).then_some(Found {
+                    let line = region.line(at);
+                    let state = line.state().load();
+                    entry.matches(region, line, state).then_some(Found {
                         cell: block * CELLS_PER_BLOCK + slot,
                         at,
                         state,
@@ -350,9 +375,10 @@ impl<F: Flavour> Table<F> {
             for step in 0..CELLS_PER_BLOCK {
                 let slot = if distance == 0 { first ^ step } else { step };
                 let (at, cell) = (self.cell_at(block, slot), block * CELLS_PER_BLOCK + slot);
-                let state = region.wide(at).load();
+                let line = region.line(at);
+                let state = line.state().load();
                 match phase(state) {
-                    LIVE if entry.matches(region, at, state) => {
+                    LIVE if entry.matches(region, line, state) => {
                         return Some(Found { cell, at, state });
                     }
                     // Its owner may have died; and if it holds this key, what it preserves must be

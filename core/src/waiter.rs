@@ -180,7 +180,7 @@ impl Engine {
             kind: Kind::Lock,
             name,
         };
-        let at = self.objects.at(ticket.cell);
+        let line = self.region.line(self.objects.at(ticket.cell));
         self.change(ticket.cell, |state| {
             // A lock found free counts as freed now: its head has `PATIENCE_NS` from here.
             let time_us = if state.is_idle() {
@@ -189,7 +189,7 @@ impl Engine {
                 state.time_us
             };
             object
-                .matches(&self.region, at, state.encode())
+                .matches(&self.region, line, state.encode())
                 .then_some(State {
                     queue: true,
                     time_us,
@@ -380,12 +380,12 @@ impl Engine {
             kind: Kind::Lock,
             name,
         };
-        let at = self.objects.at(ticket.cell);
-        let word = self.region.wide(at);
+        let line = self.region.line(self.objects.at(ticket.cell));
+        let word = line.state();
         let now_us = now_ns / 1_000;
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
-            if phase(raw) != LIVE || !object.matches(&self.region, at, raw) {
+            if !object.matches(&self.region, line, raw) {
                 self.free_waiter(ticket.index, ticket.word);
                 return Ok(Poll::Moved);
             }
@@ -414,7 +414,7 @@ impl Engine {
             let first = self.first_waiter(ticket.cell, now_ns, probe);
             let is_turn = first.is_none_or(|(_, number)| number >= ticket.number);
             if is_turn || state.time_us + PATIENCE_NS / 1_000 <= now_us {
-                if let Some(grant) = self.take(ticket.cell, raw, by, now_ns, lease_ns)? {
+                if let Some(grant) = self.take(line, ticket.cell, raw, by, now_ns, lease_ns)? {
                     self.free_waiter(ticket.index, ticket.word);
                     return Ok(Poll::Granted(grant));
                 }

@@ -10,13 +10,14 @@ use crate::sync::{Half, Wide, Word};
 pub(crate) const SINK: usize = 4096 - 64;
 
 #[cfg(not(loom))]
-pub(crate) use mapped::Memory;
+pub(crate) use mapped::{Line, Memory};
 #[cfg(loom)]
-pub(crate) use modelled::Memory;
+pub(crate) use modelled::{Line, Memory};
 
 #[cfg(not(loom))]
 mod mapped {
     use super::{Half, SINK, Wide, Word};
+    use core::marker::PhantomData;
     use memmap2::{MmapOptions, MmapRaw};
     use std::fs::File;
     use std::io;
@@ -27,12 +28,39 @@ mod mapped {
         base: *const u8,
         /// Highest offset at which a whole 16-byte word still fits.
         last: usize,
+        /// Highest offset at which 64 bytes still fit.
+        last_line: usize,
     }
 
     // SAFETY: the mapping is shared memory; it is reached only through atomic words.
     unsafe impl Send for Memory {}
     // SAFETY: as above.
     unsafe impl Sync for Memory {}
+
+    /// Up to 64 bytes of the area from one offset on, checked once: the words of a cell.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Line<'m> {
+        base: *const u8,
+        area: PhantomData<&'m Memory>,
+    }
+
+    impl<'m> Line<'m> {
+        /// The 128-bit word at its start.
+        #[inline(always)]
+        pub(crate) fn state(self) -> &'m Wide {
+            // SAFETY: `Memory::line` made `base` 16-byte aligned and the 64 bytes from it part of the
+            // mapping; `Wide` is a bare atomic, valid for any bytes.
+            unsafe { &*self.base.cast::<Wide>() }
+        }
+
+        /// The 64-bit word at `offset`, a multiple of 8 below 64.
+        #[inline(always)]
+        pub(crate) fn word(self, offset: usize) -> &'m Word {
+            debug_assert!(offset < 64 && offset.is_multiple_of(8));
+            // SAFETY: as in `state`; the offset, brought into range, stays within the 64 bytes.
+            unsafe { &*self.base.add(offset & 56).cast::<Word>() }
+        }
+    }
 
     impl Memory {
         pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
@@ -56,6 +84,7 @@ mod mapped {
                 map,
                 base,
                 last: len - 16,
+                last_line: len - 64,
             }
         }
 
@@ -74,6 +103,22 @@ mod mapped {
             // SAFETY: `offset` is at most `last` or is the sink, so a 16-byte word there lies
             // inside the mapping, which lives as long as `self`.
             unsafe { self.base.add(offset) }
+        }
+
+        /// The 64 bytes from `offset` on, or the sink line.
+        #[inline(always)]
+        pub(crate) fn line(&self, offset: usize) -> Line<'_> {
+            let offset = if offset <= self.last_line {
+                offset & !15
+            } else {
+                SINK
+            };
+            // SAFETY: `offset` is at most `last_line` or is the sink's, so 64 bytes from it lie
+            // inside the mapping, which the line borrows.
+            Line {
+                base: unsafe { self.base.add(offset) },
+                area: PhantomData,
+            }
         }
 
         #[inline(always)]
@@ -134,6 +179,22 @@ mod modelled {
         }
     }
 
+    #[derive(Clone, Copy)]
+    pub(crate) struct Line<'m> {
+        memory: &'m Memory,
+        offset: usize,
+    }
+
+    impl<'m> Line<'m> {
+        pub(crate) fn state(self) -> &'m Wide {
+            self.memory.wide(self.offset)
+        }
+
+        pub(crate) fn word(self, offset: usize) -> &'m Word {
+            self.memory.word(self.offset + offset)
+        }
+    }
+
     impl Memory {
         pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
             Ok(Self {
@@ -146,6 +207,13 @@ mod modelled {
 
         pub(crate) fn len(&self) -> usize {
             self.len
+        }
+
+        pub(crate) fn line(&self, offset: usize) -> Line<'_> {
+            Line {
+                memory: self,
+                offset,
+            }
         }
 
         fn at(&self, offset: usize, align: usize) -> usize {
