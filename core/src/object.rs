@@ -35,6 +35,7 @@ use crate::table::{
     CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field, phase,
 };
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::Arc;
 
 pub(crate) const META: usize = 16;
 const NAME: usize = 24;
@@ -190,55 +191,55 @@ impl Flavour for Objects {
 /// The name of an object, with its hash and words made once.
 #[derive(Clone)]
 pub struct Name {
-    bytes: Bytes,
+    /// The bytes, if they don't fit a cell.
+    long: Option<Arc<[u8]>>,
+    len: u16,
+    /// What the cell holds of the name: its bytes, or its hash.
     words: [u64; 3],
     /// Hash of the bytes; each kind mixes its own from it.
     hash: u64,
 }
 
-#[derive(Clone)]
-enum Bytes {
-    Inline(u8),
-    Long(std::sync::Arc<[u8]>),
-}
-
 impl Name {
+    #[inline(always)]
     pub(crate) fn new(region: &Region, what: &'static str, bytes: &[u8]) -> Result<Self> {
-        key::check_name(what, bytes)?;
         let hash = region.hasher.hash(bytes);
-        Ok(if bytes.len() <= INLINE {
-            Self {
-                bytes: Bytes::Inline(bytes.len() as u8),
-                words: key::words(bytes),
-                hash,
-            }
+        let long = if bytes.is_empty() || bytes.len() > INLINE {
+            Some(Self::long(what, bytes)?)
         } else {
-            Self {
-                bytes: Bytes::Long(bytes.into()),
-                words: [hash, 0, 0],
-                hash,
-            }
+            None
+        };
+        let words = if long.is_some() {
+            [hash, 0, 0]
+        } else {
+            key::words(bytes)
+        };
+        Ok(Self {
+            long,
+            len: bytes.len() as u16,
+            words,
+            hash,
         })
+    }
+
+    #[cold]
+    fn long(what: &'static str, bytes: &[u8]) -> Result<Arc<[u8]>> {
+        key::check_name(what, bytes)?;
+        Ok(bytes.into())
     }
 
     /// The bytes of the name.
     pub fn to_vec(&self) -> Vec<u8> {
-        match &self.bytes {
-            Bytes::Inline(len) => {
-                let mut bytes: Vec<u8> = self.words.iter().flat_map(|w| w.to_le_bytes()).collect();
-                bytes.truncate(*len as usize);
-                bytes
-            }
-            Bytes::Long(bytes) => bytes.to_vec(),
+        if let Some(bytes) = &self.long {
+            return bytes.to_vec();
         }
-    }
-
-    #[inline(always)]
-    fn len(&self) -> usize {
-        match &self.bytes {
-            Bytes::Inline(len) => *len as usize,
-            Bytes::Long(bytes) => bytes.len(),
-        }
+        let mut bytes: Vec<u8> = self
+            .words
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        bytes.truncate(self.len.into());
+        bytes
     }
 
     pub(crate) fn raw_hash(&self) -> u64 {
@@ -261,7 +262,7 @@ impl Object<'_> {
 
     #[inline(always)]
     fn meta(&self) -> u64 {
-        self.kind as u64 | (self.name.len() as u64) << 8
+        self.kind as u64 | u64::from(self.name.len) << 8
     }
 }
 
@@ -277,11 +278,9 @@ impl Entry<Objects> for Object<'_> {
         {
             return false;
         }
-        match &self.name.bytes {
-            Bytes::Inline(_) => {
-                word(NAME + 8) == self.name.words[1] && word(NAME + 16) == self.name.words[2]
-            }
-            Bytes::Long(bytes) => chunk::equals(region, word(NAME + 8) as u32, bytes),
+        match &self.name.long {
+            None => word(NAME + 8) == self.name.words[1] && word(NAME + 16) == self.name.words[2],
+            Some(bytes) => chunk::equals(region, word(NAME + 8) as u32, bytes),
         }
     }
 
@@ -293,7 +292,7 @@ impl Entry<Objects> for Object<'_> {
         let put = |offset, value| region.word(at + offset).store(value, Relaxed);
         put(META, self.meta() | u64::from(home) << 24);
         let mut words = self.name.words;
-        if let Bytes::Long(bytes) = &self.name.bytes {
+        if let Some(bytes) = &self.name.long {
             words[1] = self.engine.write_chunks(owner, bytes)?.into();
         }
         for (i, word) in words.into_iter().enumerate() {

@@ -46,22 +46,24 @@ mod arch {
         pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
             let found_low: u64;
             let found_high: u64;
-            let equal: u8;
+            let equal: u64;
             // SAFETY: `self` is 16-byte aligned by its type and valid for reads and writes. rbx is
-            // LLVM's, so it is swapped in and out around the instruction. A locked instruction is a
-            // full barrier, and the memory clobber holds the compiler to it.
+            // LLVM's own and cannot be an operand, so it is swapped in and out around the
+            // instruction; every other operand is pinned, since the compiler may choose rbx for one
+            // that is not. A locked instruction is a full barrier, and the memory clobber holds the
+            // compiler to it.
             unsafe {
                 asm!(
-                    "xchg {new_low}, rbx",
-                    "lock cmpxchg16b xmmword ptr [{p}]",
-                    "sete {equal}",
-                    "mov rbx, {new_low}",
-                    p = in(reg) self.0.get(),
-                    new_low = inout(reg) new as u64 => _,
-                    in("rcx") (new >> 64) as u64,
+                    "xchg rsi, rbx",
+                    "lock cmpxchg16b xmmword ptr [rdi]",
+                    "mov rbx, rsi",
+                    "sete cl",
+                    "movzx ecx, cl",
+                    in("rdi") self.0.get(),
+                    inout("rsi") new as u64 => _,
+                    inout("rcx") (new >> 64) as u64 => equal,
                     inout("rax") current as u64 => found_low,
                     inout("rdx") (current >> 64) as u64 => found_high,
-                    equal = out(reg_byte) equal,
                     options(nostack),
                 );
             }
