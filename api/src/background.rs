@@ -71,7 +71,12 @@ impl Drop for Kept {
         if let Some(inner) = self.inner.upgrade()
             && inner.check_process().is_ok()
         {
-            inner.background.state.lock().leases.retain(|lease| lease.id != self.id);
+            inner
+                .background
+                .state
+                .lock()
+                .leases
+                .retain(|lease| lease.id != self.id);
             ring(&inner);
         }
     }
@@ -110,7 +115,11 @@ impl Background {
         self.start(inner, &mut state)?;
         drop(state);
         ring(inner);
-        Ok(Kept { id, deadline_ns: deadline, inner: Arc::downgrade(inner) })
+        Ok(Kept {
+            id,
+            deadline_ns: deadline,
+            inner: Arc::downgrade(inner),
+        })
     }
 
     fn start(&self, inner: &Arc<Inner>, state: &mut State) -> Result<()> {
@@ -141,7 +150,9 @@ fn run(space: &Weak<Inner>) {
             state.is_running = false;
             return;
         }
-        state.leases.retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
+        state
+            .leases
+            .retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
         let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
         let is_waiting = !wakers.is_empty();
         drop(state);
@@ -190,7 +201,9 @@ fn renew(
     let is_in_place = inner.check_in_place().is_ok();
     match inner.engine.renew(&lease.grant, now_ns, lease.lease_ns) {
         Ok(Renewed::Until(_)) if is_in_place => {
-            lease.deadline_ns.fetch_max(now_ns + lease.lease_ns, Ordering::Relaxed);
+            lease
+                .deadline_ns
+                .fetch_max(now_ns + lease.lease_ns, Ordering::Relaxed);
             lease.due_ns = now_ns + lease.lease_ns / RENEW_AT;
             true
         }
@@ -211,9 +224,14 @@ pub(crate) struct Wait {
 impl Wait {
     pub(crate) fn begin(inner: &Arc<Inner>, name: &Name) -> Result<Self> {
         let now_ns = inner.precise_ns();
-        let ticket = inner.engine.enqueue(name, inner.session, now_ns, u64::MAX)?;
+        let ticket = inner
+            .engine
+            .enqueue(name, inner.session, now_ns, u64::MAX)?;
         inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
-        Ok(Self { inner: inner.clone(), ticket: Some(ticket) })
+        Ok(Self {
+            inner: inner.clone(),
+            ticket: Some(ticket),
+        })
     }
 
     /// `None`: not yet; `waker` is woken when it may be.
@@ -225,7 +243,9 @@ impl Wait {
     ) -> Result<Option<Granted>> {
         loop {
             self.inner.check_process()?;
-            let Some(ticket) = &self.ticket else { return Err(Error::Forked) };
+            let Some(ticket) = &self.ticket else {
+                return Err(Error::Forked);
+            };
             // Registered before the lock is looked at, so that a wake in between is not lost.
             let id = std::ptr::from_ref(ticket) as u64;
             let mut state = self.inner.background.state.lock();
@@ -235,10 +255,16 @@ impl Wait {
             drop(state);
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();
-            match inner.engine.poll(ticket, name, inner.session, now_ns, lease_ns, true)? {
+            match inner
+                .engine
+                .poll(ticket, name, inner.session, now_ns, lease_ns, true)?
+            {
                 Poll::Granted(grant) => {
                     self.ticket = None;
-                    return Ok(Some(Granted { grant, asked_at_ns: now_ns }));
+                    return Ok(Some(Granted {
+                        grant,
+                        asked_at_ns: now_ns,
+                    }));
                 }
                 Poll::Moved => {
                     self.ticket = None;

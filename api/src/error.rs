@@ -24,10 +24,14 @@ pub enum Error {
     #[error(transparent)]
     Stale(#[from] sprag_core::Stale),
     /// This process was forked after the space was opened.
-    #[error("this process was forked after the space was opened and owns nothing in it; open the space again")]
+    #[error(
+        "this process was forked after the space was opened and owns nothing in it; open the space again"
+    )]
     Forked,
     /// The hold is no longer the caller's: its lease ended, it was broken, or it was transferred.
-    #[error("hold with token {token} is lost: its lease ended or it was taken away; stop what it protects")]
+    #[error(
+        "hold with token {token} is lost: its lease ended or it was taken away; stop what it protects"
+    )]
     Lost {
         /// The token of the lost hold.
         token: u64,

@@ -15,7 +15,10 @@ pub struct Fence {
 impl Fence {
     pub(crate) fn new(space: &Space, name: &[u8]) -> Result<Self> {
         let name = space.inner.engine.fence_name(name)?;
-        Ok(Self { space: space.clone(), name })
+        Ok(Self {
+            space: space.clone(),
+            name,
+        })
     }
 
     /// Admits a token not lower than the highest admitted, in one step. [`crate::Error::Stale`]
@@ -38,6 +41,8 @@ impl Fence {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
-        Ok(inner.engine.admit(&self.name, inner.session, now_ns, token, once)??)
+        Ok(inner
+            .engine
+            .admit(&self.name, inner.session, now_ns, token, once)??)
     }
 }

@@ -1,4 +1,63 @@
-//! Placeholder until the crate's first module lands.
+//! Sprag: locks with fencing tokens and leases, rate limiters and fences, at memory speed.
+//!
+//! A [`Space`] is a set of named objects, opened by URL; the URL decides how far it reaches:
+//!
+//! | URL | shared by | survives |
+//! |---|---|---|
+//! | `mem:` | the threads of this process | nothing |
+//! | `shm:NAME`, `shm:/path` | the processes of this host | any of them dying at any instruction |
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! let space = sprag::Space::open("mem:")?;
+//!
+//! // A lock: one holder, a token that only rises, a lease.
+//! let hold = space.lock("nightly-report")?.ttl(Duration::from_secs(30))?.acquire()?;
+//! assert!(hold.is_valid());
+//!
+//! // The resource's side: a late writer with an older token is rejected.
+//! let fence = space.fence("reports")?;
+//! fence.admit(hold.token())?;
+//! hold.release()?;
+//!
+//! // A limiter: exact, shared by everyone who opens it.
+//! let api = space.limiter("api", "100/minute;burst=20")?;
+//! let decision = api.check("user:42", 1)?;
+//! assert!(decision.is_allowed());
+//! # Ok::<(), sprag::Error>(())
+//! ```
+//!
+//! Every call is safe from any thread. A process that was forked from one with an open space gets
+//! [`Error::Forked`] until it opens its own. No thread is started unless a hold is kept alive
+//! ([`Hold::keep_alive`]) or a future waits ([`Lock::acquire_async`]); it ends with the last of those.
 
+mod background;
 pub mod clock;
+mod error;
+mod fence;
 pub mod host;
+mod limiter;
+mod lock;
+mod owner;
+mod space;
+mod wait;
+
+pub use clock::ManualClock;
+pub use error::Error;
+pub use fence::Fence;
+pub use limiter::{Decision, Limiter};
+pub use lock::{Acquire, Hold, KeepAlive, Lock};
+pub use owner::{Owner, OwnerHold, OwnerLock};
+pub use space::{IntoLimit, LockInfo, Space, SpaceBuilder};
+pub use sprag_core::lock::BreakRecord;
+pub use sprag_core::region::Caps;
+pub use sprag_core::{Limit, TOKEN_MAX};
+
+/// The fence to embed in your own storage, and the error for a token that came too late.
+pub mod embed {
+    pub use sprag_core::{Fence, Stale};
+}
+
+/// The result of this crate's calls.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -57,8 +57,13 @@ impl Limiter {
         inner.check_process()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
-        let limiter = inner.engine.open_limiter(name, limit, update, inner.session, now_ns)?;
-        Ok(Self { space: space.clone(), limiter })
+        let limiter = inner
+            .engine
+            .open_limiter(name, limit, update, inner.session, now_ns)?;
+        Ok(Self {
+            space: space.clone(),
+            limiter,
+        })
     }
 
     /// Checks `cost` of `key` (1 to 1,024 bytes) and takes it if allowed; a cost of 0 takes nothing.
@@ -69,7 +74,9 @@ impl Limiter {
         inner.check_process()?;
         let now_ns = inner.now_ns();
         let checked =
-            inner.engine.check(&self.limiter, key.as_ref(), cost, inner.session, now_ns)?;
+            inner
+                .engine
+                .check(&self.limiter, key.as_ref(), cost, inner.session, now_ns)?;
         Ok(Decision(checked))
     }
 
@@ -77,7 +84,11 @@ impl Limiter {
     pub fn peek<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Decision> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        Ok(Decision(inner.engine.peek(&self.limiter, key.as_ref(), inner.now_ns())?))
+        Ok(Decision(inner.engine.peek(
+            &self.limiter,
+            key.as_ref(),
+            inner.now_ns(),
+        )?))
     }
 
     /// Checks many keys, each on its own and in order, for the same cost; `each` gets a key's index

@@ -29,7 +29,11 @@ impl<'s> Lock<'s> {
     #[inline]
     pub(crate) fn new(space: &'s Space, name: &[u8]) -> Result<Self> {
         let name = space.inner.engine.lock_name(name)?;
-        Ok(Self { space, name, lease_ns: DEFAULT_TTL_NS })
+        Ok(Self {
+            space,
+            name,
+            lease_ns: DEFAULT_TTL_NS,
+        })
     }
 
     /// Sets the lease of the holds to come: 1 ms to 366 days; 30 s if not set. A hold that is not
@@ -51,7 +55,10 @@ impl<'s> Lock<'s> {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
-        match inner.engine.try_acquire(&self.name, inner.session, now_ns, self.lease_ns)? {
+        match inner
+            .engine
+            .try_acquire(&self.name, inner.session, now_ns, self.lease_ns)?
+        {
             Attempt::Granted(grant) => Ok(Some(self.hold(grant, now_ns))),
             Attempt::Busy => Ok(None),
         }
@@ -88,7 +95,10 @@ impl<'s> Lock<'s> {
     /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
     /// granted meanwhile.
     pub fn acquire_async(&self) -> Acquire<'s> {
-        Acquire { lock: self.clone(), wait: None }
+        Acquire {
+            lock: self.clone(),
+            wait: None,
+        }
     }
 
     /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`].
@@ -96,7 +106,9 @@ impl<'s> Lock<'s> {
     pub fn release_token(&self, token: u64) -> Result<()> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        let released = inner.engine.release_by_name(&self.name, token, inner.precise_ns());
+        let released = inner
+            .engine
+            .release_by_name(&self.name, token, inner.precise_ns());
         finish_release(inner, released, token)
     }
 
@@ -105,7 +117,10 @@ impl<'s> Lock<'s> {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.precise_ns();
-        match inner.engine.renew_by_name(&self.name, token, now_ns, self.lease_ns)? {
+        match inner
+            .engine
+            .renew_by_name(&self.name, token, now_ns, self.lease_ns)?
+        {
             Renewed::Until(_) => Ok(()),
             Renewed::NotHeld => Err(Error::Lost { token }),
         }
@@ -193,12 +208,16 @@ impl<'s> Hold<'s> {
     #[inline]
     pub fn is_valid(&self) -> bool {
         let inner = &*self.space.inner;
-        inner.check_process().is_ok() && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns()
+        inner.check_process().is_ok()
+            && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns()
     }
 
     /// What is left of the lease by the holder's own clock; zero once it is over.
     pub fn lease_left(&self) -> Duration {
-        Duration::from_nanos(self.deadline_ns().saturating_sub(self.space.inner.precise_ns()))
+        Duration::from_nanos(
+            self.deadline_ns()
+                .saturating_sub(self.space.inner.precise_ns()),
+        )
     }
 
     /// Whether the lock is still held under this token, by the engine's word: one load more than
@@ -238,7 +257,9 @@ impl<'s> Hold<'s> {
                 }
                 Ok(())
             }
-            Renewed::NotHeld => Err(Error::Lost { token: self.grant.token }),
+            Renewed::NotHeld => Err(Error::Lost {
+                token: self.grant.token,
+            }),
         }
     }
 
@@ -253,7 +274,10 @@ impl<'s> Hold<'s> {
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
         let inner = &self.space.inner;
         inner.check_process()?;
-        let kept = inner.background.keep(inner, self.grant, self.deadline_ns, self.lease_ns, options)?;
+        let kept =
+            inner
+                .background
+                .keep(inner, self.grant, self.deadline_ns, self.lease_ns, options)?;
         self.kept = Some(kept);
         Ok(())
     }
@@ -283,7 +307,9 @@ impl<'s> Hold<'s> {
         let to = SessionId::DETACHED;
         inner.check_process()?;
         let token = self.grant.token;
-        let renewed = inner.engine.transfer(&self.grant, to, inner.precise_ns(), self.lease_ns)?;
+        let renewed = inner
+            .engine
+            .transfer(&self.grant, to, inner.precise_ns(), self.lease_ns)?;
         std::mem::forget(self);
         match renewed {
             Renewed::Until(_) => Ok(token),
@@ -311,7 +337,10 @@ pub struct KeepAlive {
 
 impl Default for KeepAlive {
     fn default() -> Self {
-        Self { at_most: Duration::from_secs(24 * 3600), on_lost: None }
+        Self {
+            at_most: Duration::from_secs(24 * 3600),
+            on_lost: None,
+        }
     }
 }
 
@@ -339,7 +368,9 @@ impl<'s> Future for Acquire<'s> {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        let Some(wait) = &mut this.wait else { return Poll::Pending };
+        let Some(wait) = &mut this.wait else {
+            return Poll::Pending;
+        };
         match wait.poll(&this.lock.name, this.lock.lease_ns, context.waker()) {
             Ok(Some(Granted { grant, asked_at_ns })) => {
                 this.wait = None;

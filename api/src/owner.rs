@@ -29,18 +29,29 @@ struct Shared {
 /// A lock that the owner holds, or that one of its threads is about to.
 enum Held {
     Acquiring,
-    By { grant: Grant, deadline_ns: u64, depth: u32 },
+    By {
+        grant: Grant,
+        deadline_ns: u64,
+        depth: u32,
+    },
 }
 
 impl Owner {
     pub(crate) fn new(space: &Space) -> Self {
-        Self { space: space.clone(), shared: Arc::default() }
+        Self {
+            space: space.clone(),
+            shared: Arc::default(),
+        }
     }
 
     /// A handle on the lock `name`, re-entrant for this owner.
     pub fn lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<OwnerLock<'_>> {
         self.space.lock(name)?;
-        Ok(OwnerLock { owner: self, name: name.as_ref().to_vec(), ttl: None })
+        Ok(OwnerLock {
+            owner: self,
+            name: name.as_ref().to_vec(),
+            ttl: None,
+        })
     }
 }
 
@@ -83,12 +94,18 @@ impl<'o> OwnerLock<'o> {
         loop {
             match held.get_mut(&self.name) {
                 None => break,
-                Some(Held::By { grant, deadline_ns, depth }) => {
+                Some(Held::By {
+                    grant,
+                    deadline_ns,
+                    depth,
+                }) => {
                     let now_ns = owner.space.inner.precise_ns();
                     if !owner.space.inner.engine.is_held(grant, now_ns) {
                         return Err(Error::Lost { token: grant.token });
                     }
-                    *depth = depth.checked_add(1).ok_or(Error::TooDeep { depth: *depth })?;
+                    *depth = depth
+                        .checked_add(1)
+                        .ok_or(Error::TooDeep { depth: *depth })?;
                     let (token, deadline_ns) = (grant.token, *deadline_ns);
                     return Ok(Some(self.hold(token, deadline_ns)));
                 }
@@ -109,7 +126,14 @@ impl<'o> OwnerLock<'o> {
         let result = match acquired {
             Ok(Some((grant, deadline_ns))) => {
                 let token = grant.token;
-                held.insert(self.name.clone(), Held::By { grant, deadline_ns, depth: 1 });
+                held.insert(
+                    self.name.clone(),
+                    Held::By {
+                        grant,
+                        deadline_ns,
+                        depth: 1,
+                    },
+                );
                 Ok(Some(self.hold(token, deadline_ns)))
             }
             Ok(None) => {
@@ -139,7 +163,12 @@ impl<'o> OwnerLock<'o> {
     }
 
     fn hold(&self, token: u64, deadline_ns: u64) -> OwnerHold<'o> {
-        OwnerHold { owner: self.owner, name: self.name.clone(), token, deadline_ns }
+        OwnerHold {
+            owner: self.owner,
+            name: self.name.clone(),
+            token,
+            deadline_ns,
+        }
     }
 }
 

@@ -140,7 +140,9 @@ impl SpaceBuilder {
     }
 
     fn open_shared(&self, _url: &Url, _birth: Birth) -> Result<Engine> {
-        Err(Error::Engine(sprag_core::Error::Unsupported { what: "shm:" }))
+        Err(Error::Engine(sprag_core::Error::Unsupported {
+            what: "shm:",
+        }))
     }
 }
 
@@ -226,9 +228,11 @@ impl Space {
         self.inner.check_process()?;
         let now_ns = self.inner.precise_ns();
         let mut locks = Vec::new();
-        self.inner.engine.for_each_lock(prefix.as_ref(), now_ns, |status| {
-            locks.push(LockInfo::new(status, now_ns));
-        });
+        self.inner
+            .engine
+            .for_each_lock(prefix.as_ref(), now_ns, |status| {
+                locks.push(LockInfo::new(status, now_ns));
+            });
         locks.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(locks)
     }
@@ -240,7 +244,9 @@ impl Space {
         inner.check_process()?;
         inner.check_in_place()?;
         let name = inner.engine.lock_name(name.as_ref())?;
-        let broken = inner.engine.break_lock(&name, inner.process, inner.precise_ns());
+        let broken = inner
+            .engine
+            .break_lock(&name, inner.process, inner.precise_ns());
         Ok(broken.map(|broken| {
             inner.wake(broken.wake);
             broken.token
@@ -287,7 +293,9 @@ impl LockInfo {
             is_held: hold.is_some_and(|hold| {
                 hold.lease_left_ns > 0 && (hold.detached || hold.process.is_some())
             }),
-            holder_pid: hold.and_then(|hold| hold.process).map(|process| process.pid),
+            holder_pid: hold
+                .and_then(|hold| hold.process)
+                .map(|process| process.pid),
             is_detached: hold.is_some_and(|hold| hold.detached),
             lease_left: Duration::from_nanos(hold.map_or(0, |hold| hold.lease_left_ns)),
             held_for: hold
@@ -307,13 +315,19 @@ impl Inner {
 
     /// Region time by the system's own clock: near deadlines, and where a hold may be taken over.
     pub(crate) fn precise_ns(&self) -> u64 {
-        self.clock.precise_ns().wrapping_sub(self.base_boot_ns as u64)
+        self.clock
+            .precise_ns()
+            .wrapping_sub(self.base_boot_ns as u64)
     }
 
     /// By how much two readings of the fast clock may disagree: a holder stops this much early.
     #[inline(always)]
     pub(crate) fn clock_margin_ns(&self) -> u64 {
-        if self.clock.is_manual() { 0 } else { 2 * ERROR_NS_MAX }
+        if self.clock.is_manual() {
+            0
+        } else {
+            2 * ERROR_NS_MAX
+        }
     }
 
     /// Fails in a forked child. One load.
@@ -332,7 +346,11 @@ impl Inner {
     }
 
     pub(crate) fn reach(&self) -> Reach {
-        if self.engine.region().is_shared() { Reach::Host } else { Reach::Process }
+        if self.engine.region().is_shared() {
+            Reach::Host
+        } else {
+            Reach::Process
+        }
     }
 
     /// Wakes a waiter that sleeps.

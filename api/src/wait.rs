@@ -23,8 +23,13 @@ pub(crate) struct Place<'a> {
 impl<'a> Place<'a> {
     pub(crate) fn take(inner: &'a Inner, name: &Name, until_ns: u64) -> Result<Self> {
         let now_ns = inner.precise_ns();
-        let ticket = inner.engine.enqueue(name, inner.session, now_ns, until_ns)?;
-        Ok(Self { inner, ticket: Some(ticket) })
+        let ticket = inner
+            .engine
+            .enqueue(name, inner.session, now_ns, until_ns)?;
+        Ok(Self {
+            inner,
+            ticket: Some(ticket),
+        })
     }
 
     pub(crate) fn ticket(&self) -> Option<&Ticket> {
@@ -66,24 +71,35 @@ pub(crate) fn wait(
     loop {
         // A thread that forked while another waited, or a child that goes on waiting.
         inner.check_process()?;
-        let Some(ticket) = place.ticket() else { return Err(Error::Forked) };
+        let Some(ticket) = place.ticket() else {
+            return Err(Error::Forked);
+        };
         let signal = inner.engine.signal(ticket);
         let seen = signal.get();
         let now_ns = inner.precise_ns();
         if probe {
             inner.check_in_place()?;
         }
-        match inner.engine.poll(ticket, name, inner.session, now_ns, lease_ns, probe)? {
+        match inner
+            .engine
+            .poll(ticket, name, inner.session, now_ns, lease_ns, probe)?
+        {
             Poll::Granted(grant) => {
                 place.forget();
-                return Ok(Some(Granted { grant, asked_at_ns: now_ns }));
+                return Ok(Some(Granted {
+                    grant,
+                    asked_at_ns: now_ns,
+                }));
             }
             Poll::Moved => {
                 place.forget();
                 place = Place::take(inner, name, until_ns)?;
                 probe = true;
             }
-            Poll::Waiting { look_again_ns, wake } => {
+            Poll::Waiting {
+                look_again_ns,
+                wake,
+            } => {
                 inner.wake(wake);
                 if now_ns >= until_ns {
                     return Ok(None);
