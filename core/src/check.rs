@@ -8,7 +8,7 @@ use crate::key;
 use crate::object::{Kind, Objects};
 use crate::region::header;
 use crate::session::Sessions;
-use crate::table::{CLAIMED, EMPTY, LIVE, RETIRED, phase};
+use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, phase};
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::HashMap;
 use std::fmt;
@@ -27,6 +27,10 @@ pub struct Check {
     pub empty: u64,
     /// The furthest that any entry lies from its home, in blocks.
     pub displacement_max: u32,
+    /// The furthest that any entry ever lay from its home, in blocks.
+    pub displacement_max_ever: u64,
+    /// Cells of the limiter keys table that are not free.
+    pub limiter_keys: u64,
     /// Waits: claimed or waiting.
     pub waits: u32,
     /// What contradicts itself.
@@ -76,6 +80,8 @@ pub enum Finding {
     Count {
         /// What is counted.
         what: &'static str,
+        /// Whose; `None` for all.
+        session: Option<u16>,
         /// What the counter says.
         counted: u64,
         /// What there is.
@@ -105,9 +111,19 @@ impl fmt::Display for Finding {
             } => write!(f, "cells {a} and {b} both are {}", name.escape_ascii()),
             Self::Count {
                 what,
+                session: None,
                 counted,
                 found,
             } => write!(f, "{what}: counted {counted}, found {found}"),
+            Self::Count {
+                what,
+                session: Some(session),
+                counted,
+                found,
+            } => write!(
+                f,
+                "{what} of session {session}: counted {counted}, found {found}"
+            ),
             Self::Wait { index } => write!(f, "wait {index} is out of place"),
         }
     }
@@ -116,12 +132,13 @@ impl fmt::Display for Finding {
 impl Engine {
     /// Walks through the region and says what contradicts itself. Costs a pass over all of it.
     pub fn check_region(&self) -> Check {
-        let mut check = Check::default();
-        let sessions = self.region.caps().sessions;
-        let mut by_session = vec![0; sessions as usize];
+        let mut check = Check {
+            displacement_max_ever: self.objects.displacement_max(&self.region),
+            ..Check::default()
+        };
         let mut names: HashMap<(u8, Vec<u8>), u32> = HashMap::new();
-        self.objects.for_each(&self.region, |cell, at, state| {
-            match phase(state) {
+        self.objects
+            .for_each(&self.region, |cell, at, state| match phase(state) {
                 EMPTY => check.empty += 1,
                 CLAIMED => check.claimed += 1,
                 RETIRED => check.retired += 1,
@@ -133,31 +150,46 @@ impl Engine {
                     cell,
                     phase: phase as u8,
                 }),
-            }
+            });
+        self.check_counts(&self.objects, "objects", &mut check);
+        check.limiter_keys = self.check_counts(&self.limiter_keys, "limiter keys", &mut check);
+        self.check_waits(&mut check);
+        check
+    }
+
+    /// Compares a table's counters with a count, which it returns.
+    fn check_counts<F: Flavour>(
+        &self,
+        table: &Table<F>,
+        what: &'static str,
+        check: &mut Check,
+    ) -> u64 {
+        let sessions = self.region.caps().sessions;
+        let mut by_session = vec![0; sessions as usize];
+        table.for_each(&self.region, |cell, _, state| {
             if phase(state) != EMPTY {
-                let creator = self.objects.creator(&self.region, cell);
-                by_session[(u32::from(creator) % sessions) as usize] += 1;
+                let creator = u32::from(table.creator(&self.region, cell));
+                by_session[(creator % sessions) as usize] += 1;
             }
         });
-
-        let mut count = |what, counted, found| {
+        let used = by_session.iter().sum();
+        let mut compare = |session, counted, found| {
             if counted != found {
                 check.findings.push(Finding::Count {
                     what,
+                    session,
                     counted,
                     found,
                 });
             }
         };
-        let used = check.live + check.claimed + check.retired;
-        count("objects", self.objects.live_count(&self.region), used);
-        for (index, found) in by_session.into_iter().enumerate() {
-            let counter = Sessions::counter_at(&self.region, index as u16, 0);
+        compare(None, table.live_count(&self.region), used);
+        for (session, found) in (0..).zip(by_session) {
+            let counter = Sessions::counter_at(&self.region, session, F::COUNTER);
             let counted = self.region.word(counter).load(Relaxed);
-            count("objects of a session", counted, found);
+            compare(Some(session), counted, found);
         }
-        self.check_waits(&mut check);
-        check
+        used
     }
 
     fn check_object(

@@ -444,7 +444,7 @@ impl Region {
 
     /// Region time zero on this boot's clock, in nanoseconds: region time is boot time minus this.
     pub fn base_boot_ns(&self) -> i64 {
-        self.word(header::BASE_BOOT).load(Acquire) as i64
+        self.word(header::BASE_BOOT).load(Acquire).cast_signed()
     }
 
     /// The caps it was created with.

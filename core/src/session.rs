@@ -136,10 +136,12 @@ impl Sessions {
     ) -> Result<SessionId> {
         let cap = region.caps().sessions;
         #[cfg(not(loom))]
-        let _opening = self
-            .shared
-            .as_ref()
-            .map(|shared| shared.opening.lock().unwrap_or_else(|e| e.into_inner()));
+        let _opening = self.shared.as_ref().map(|shared| {
+            shared
+                .opening
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        });
         #[cfg(not(loom))]
         if self.shared.as_ref().is_some_and(|s| s.own.get().is_some()) {
             return Err(Error::Full {
