@@ -73,12 +73,7 @@ mod mapped {
             };
             // SAFETY: `offset` is at most `last` or is the sink, so a 16-byte word there lies
             // inside the mapping, which lives as long as `self`.
-            let address = unsafe { self.base.add(offset) };
-            #[expect(
-                clippy::cast_ptr_alignment,
-                reason = "rounded down above, from a whole page"
-            )]
-            address.cast()
+            unsafe { self.base.add(offset).cast() }
         }
 
         #[inline(always)]
