@@ -72,8 +72,13 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
     )?;
     let new = Engine::new(new, Sessions::local(), 100);
     new.region.note_time(now_ns);
-    carry_fences(&old, &new)?;
-    carry_limiters(&old, &new, now_ns)?;
+    carry_fences(&old, &new)
+        .and_then(|()| carry_limiters(&old, &new, now_ns))
+        .map_err(|error| match error {
+            // Nobody shares the new region yet.
+            Error::ShareExceeded { what, used } => Error::Full { what, cap: used },
+            error => error,
+        })?;
     draft.publish_over()
 }
 

@@ -22,7 +22,7 @@ fn use_everything(engine: &Engine, random: &mut fastrand::Rng) {
         let by = sessions[round as usize % sessions.len()];
         let now_ns = random.u64(..) >> random.u32(..64);
         let lease_ns = random.u64(1_000_000..=SECOND);
-        let mut bytes = vec![0; random.usize(1..=1_024) >> random.u32(..10) | 1];
+        let mut bytes = vec![0; (random.usize(1..=1_024) >> random.u32(..10)).max(1)];
         random.fill(&mut bytes);
 
         let name = engine.lock_name(&bytes).unwrap();
@@ -68,12 +68,26 @@ fn use_everything(engine: &Engine, random: &mut fastrand::Rng) {
     }
 }
 
+/// Any word, among them more of those that look like an index, a count or a phase, or that are next to
+/// an overflow of the word or of one of its halves.
+fn any_word(random: &mut fastrand::Rng) -> u64 {
+    match random.u32(..6) {
+        0 => random.u64(..),
+        1 => random.u64(..) >> random.u32(..64),
+        2 => !(random.u64(..) >> random.u32(..64)),
+        3 => u64::MAX,
+        4 => u64::from(u32::MAX) | random.u64(..) << 32,
+        _ => random.u64(..) & 7 | random.u64(..) << 32,
+    }
+}
+
 /// Fills a file with noise from `at` on: all of it, or a word here and there.
 fn spoil(path: &Path, at: u64, every: usize, random: &mut fastrand::Rng) {
     let file = File::options().write(true).open(path).unwrap();
     let len = file.metadata().unwrap().len();
-    let mut noise = vec![0; (len - at) as usize];
-    random.fill(&mut noise);
+    let noise: Vec<u8> = (0..(len - at) / 8)
+        .flat_map(|_| any_word(random).to_le_bytes())
+        .collect();
     if every == 1 {
         file.write_all_at(&noise, at).unwrap();
         return;
@@ -158,9 +172,8 @@ fn a_region_scribbled_on_while_it_is_used_gives_wrong_answers_but_answers() {
             let mut random = fastrand::Rng::with_seed(45);
             while !is_over.load(Relaxed) {
                 let at = random.u64(20..len / 8) * 8;
-                // Small numbers look like indices, counts and phases.
-                let word = random.u64(..) >> random.u32(..64);
-                file.write_all_at(&word.to_le_bytes(), at).unwrap();
+                file.write_all_at(&any_word(&mut random).to_le_bytes(), at)
+                    .unwrap();
             }
         });
         let threads: Vec<_> = (0..2)
