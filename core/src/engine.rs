@@ -27,7 +27,32 @@ impl Engine {
         Self::new(region, Sessions::local(), 100)
     }
 
-    fn new(region: Region, sessions: Sessions, share_percent: u32) -> Self {
+    /// An engine over a region in a file. One session may fill `share_percent` of each cap, 1 to 100,
+    /// so that no process fills the region alone.
+    ///
+    /// Takes a second open file description for the lock that keeps this process's one session alive.
+    #[cfg(not(loom))]
+    pub fn shared(region: Region, share_percent: u32) -> Result<Self> {
+        if !(1..=100).contains(&share_percent) {
+            return Err(Error::OutOfRange {
+                what: "share (percent)",
+                value: share_percent.into(),
+                min: 1,
+                max: 100,
+            });
+        }
+        let sessions = Sessions::shared(region.reopen()?);
+        Ok(Self::new(region, sessions, share_percent))
+    }
+
+    /// The descriptor whose kernel lock keeps this process's session alive; `None` over memory of
+    /// this process alone. A forked child must close it, or it keeps its parent's session alive.
+    #[cfg(all(not(loom), unix))]
+    pub fn session_fd(&self) -> Option<std::os::fd::RawFd> {
+        self.sessions.fd()
+    }
+
+    pub(crate) fn new(region: Region, sessions: Sessions, share_percent: u32) -> Self {
         Self {
             objects: Table::new(&region),
             limiter_keys: Table::new(&region),
@@ -44,7 +69,14 @@ impl Engine {
 
     /// Opens a session. Its holds and waits end with it.
     pub fn open_session(&self, process: Process, unix_ns: u64) -> Result<SessionId> {
-        self.sessions.open(&self.region, process, unix_ns)
+        let session = self.sessions.open(&self.region, process, unix_ns)?;
+        // Whoever replaces the region's file holds every session's lock until it is done. So a
+        // session opened before keeps it from replacing, and one opened after finds out here.
+        if let Err(error) = self.region.check_in_place() {
+            self.close_session(session);
+            return Err(error);
+        }
+        Ok(session)
     }
 
     /// Closes a session: what it holds is up for grabs from now on.

@@ -108,6 +108,32 @@ pub enum Error {
         /// What this release reads.
         supported: String,
     },
+    /// There is no region at the path, and none was to be created.
+    #[error("there is no region at {path}; create it, or name another")]
+    NotFound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The region is in use, so that it cannot be replaced or removed.
+    #[error(
+        "{path} is in use by {sessions} open sessions and {detached} detached holds;          stop its users first"
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// Sessions that are open and alive.
+        sessions: u32,
+        /// Holds of no session, whose lease still runs.
+        detached: u32,
+    },
+    /// Another process has been at work on the region's file for longer than this one waits.
+    #[error(
+        "another process is {what} and has not finished; try again, and if that does not help,          look whether that process is stopped"
+    )]
+    Contended {
+        /// What the other process is doing.
+        what: &'static str,
+    },
     /// The region's file was removed or replaced while open.
     #[error("{path} was replaced or removed while open; all holds are lost; reopen the space")]
     Replaced {

@@ -9,6 +9,7 @@
 //! start at [`engine`](Engine), then [`lock`], [`waiter`], [`fence`], and below them `table`, `object`
 //! and [`region`].
 
+mod check;
 mod chunk;
 mod engine;
 pub mod error;
@@ -25,6 +26,7 @@ pub mod sync;
 mod table;
 pub mod waiter;
 
+pub use check::{Check, Finding};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use fence::{Fence, Stale};

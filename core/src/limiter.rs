@@ -48,7 +48,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
 const IN_USE: u64 = 2;
-const OVERFLOW: usize = 64;
+pub(crate) const OVERFLOW: usize = 64;
 
 /// A limiter opened for use: its limit, read once.
 ///

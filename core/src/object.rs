@@ -93,6 +93,19 @@ impl Objects {
         region.word(at + META).load(Relaxed) as u8
     }
 
+    /// Whether a cell is a lock's.
+    pub(crate) fn is_lock(region: &Region, at: usize, _: u128) -> bool {
+        Self::kind(region, at) == Kind::Lock as u8
+    }
+
+    /// Whether `name`, read from a cell, is all that the cell says it is.
+    pub(crate) fn has_whole_name(region: &Region, at: usize, name: &[u8]) -> bool {
+        let len = (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize;
+        let is_hashed = name.len() <= INLINE
+            || region.word(at + NAME).load(Relaxed) == region.hasher.hash(name);
+        name.len() == len && key::check_name("name", name).is_ok() && is_hashed
+    }
+
     /// The name in a cell; valid if the state word is unchanged after.
     pub(crate) fn name(region: &Region, at: usize) -> Vec<u8> {
         let len = (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize;

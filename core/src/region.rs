@@ -21,11 +21,21 @@
 //!
 //! Nothing in a region is a pointer. Whoever may write the file can falsify what it says; [`memory`]
 //! keeps that from ever becoming an access outside it. One thing cannot be kept off: a writer who
-//! *truncates* the file makes the kernel send SIGBUS to those who touch the missing pages.
+//! *truncates* the file, or makes a hole in it on a full file system, makes the kernel send SIGBUS to
+//! those who touch the missing pages.
 
-#[cfg(not(loom))]
+#[cfg(all(not(loom), target_os = "linux"))]
+mod boot;
+#[cfg(all(not(loom), target_os = "linux"))]
+pub mod file;
+#[cfg(all(not(loom), not(target_os = "linux")))]
+#[path = "region/no_file.rs"]
 pub mod file;
 pub(crate) mod memory;
+#[cfg(all(not(loom), target_os = "linux"))]
+mod resize;
+#[cfg(all(not(loom), target_os = "linux"))]
+mod system;
 
 use crate::error::{Error, Result};
 use crate::key::Hasher;
@@ -113,7 +123,8 @@ impl Default for Caps {
 const CAP_BOUNDS: [(&str, u32, u32); 5] = [
     ("objects cap", 1, 1 << 26),
     ("limiter keys cap", 1, 1 << 28),
-    ("sessions cap", 1, SESSIONS_MAX),
+    // The last line that a session field can name stands for no session.
+    ("sessions cap", 1, SESSIONS_MAX - 1),
     ("waiters cap", 1, 1 << 16),
     ("key chunks cap", 1, 1 << 28),
 ];
@@ -295,6 +306,27 @@ pub struct Birth {
     pub floor: u64,
 }
 
+/// The token floor of a region that is made at `unix_ns`.
+fn floor_at(unix_ns: u64) -> u64 {
+    (unix_ns / 1_000_000_000) << 16
+}
+
+/// Hash over a header's first bytes, up to the checksum itself.
+fn checksum(bytes: &[u8; header::CHECKSUM]) -> u64 {
+    Hasher::new(0).hash(bytes)
+}
+
+#[cfg(not(loom))]
+fn check_processor() -> Result<()> {
+    if crate::sync::wide_is_supported() {
+        Ok(())
+    } else {
+        Err(Error::Unsupported {
+            what: "128-bit atomic instructions of the processor",
+        })
+    }
+}
+
 const MAGIC: u64 = u64::from_le_bytes(*b"SPRAG\0\r\n");
 const HASH_RAPID_V3: u64 = 1;
 
@@ -315,11 +347,7 @@ impl Region {
     pub fn anonymous(caps: Caps, birth: Birth) -> Result<Self> {
         caps.check()?;
         #[cfg(not(loom))]
-        if !crate::sync::wide_is_supported() {
-            return Err(Error::Unsupported {
-                what: "128-bit atomic instructions of the processor",
-            });
-        }
+        check_processor()?;
         let geometry = Geometry::new(caps);
         let memory = Memory::anonymous(geometry.len).map_err(|source| Error::NoSpace { source })?;
         let region = Self {
@@ -333,6 +361,47 @@ impl Region {
         };
         region.initialise(birth);
         Ok(region)
+    }
+
+    /// A region over a mapped file, whose `header` was checked or, in a new file, is to be written.
+    #[cfg(all(not(loom), target_os = "linux"))]
+    fn of_file(memory: Memory, header: &file::Header, backing: file::Backing) -> Self {
+        Self {
+            memory,
+            geometry: Geometry::new(header.caps),
+            hasher: Hasher::new(header.hash_seed),
+            hash_seed: header.hash_seed,
+            base_unix_ns: header.base_unix_ns,
+            file: Some(backing),
+        }
+    }
+
+    /// Says that the pages of everything are there.
+    #[cfg(all(not(loom), target_os = "linux"))]
+    fn mark_all_allocated(&self) {
+        let chunks = &self.geometry.chunks;
+        let extents = (chunks.first_extent + chunks.extents()) as usize;
+        for word in 0..extents.div_ceil(64) {
+            self.word(self.geometry.extents + word * 8)
+                .store(u64::MAX, Relaxed);
+        }
+    }
+
+    /// The file that it lives in; `None` for anonymous memory.
+    #[cfg(not(loom))]
+    pub fn path(&self) -> Option<&std::path::Path> {
+        self.file.as_ref().map(file::Backing::path)
+    }
+
+    /// Another open file description of the region's file, which is not mapped.
+    #[cfg(not(loom))]
+    pub(crate) fn reopen(&self) -> Result<std::fs::File> {
+        match &self.file {
+            Some(file) => file.reopen(),
+            None => Err(Error::Unsupported {
+                what: "sharing anonymous memory with other processes",
+            }),
+        }
     }
 
     /// Writes the header and the floors of a region nobody else can see yet.
@@ -351,7 +420,7 @@ impl Region {
         put(header::BASE_BOOT, birth.boot_ns);
         put(header::BOOT_ID, birth.boot_id[0]);
         put(header::BOOT_ID + 8, birth.boot_id[1]);
-        let floor = birth.floor.max((birth.unix_ns / 1_000_000_000) << 16);
+        let floor = birth.floor.max(floor_at(birth.unix_ns));
         for partition in 0..self.geometry.partitions {
             self.floor(partition).store(floor, Relaxed);
         }
@@ -363,7 +432,7 @@ impl Region {
         for at in (0..header::CHECKSUM).step_by(8) {
             bytes[at..at + 8].copy_from_slice(&self.word(at).load(Relaxed).to_le_bytes());
         }
-        Hasher::new(0).hash(&bytes)
+        checksum(&bytes)
     }
 
     pub(crate) fn hash_seed(&self) -> u64 {
@@ -378,7 +447,7 @@ impl Region {
 
     /// Region time zero on this boot's clock, in nanoseconds: region time is boot time minus this.
     pub fn base_boot_ns(&self) -> i64 {
-        self.word(header::BASE_BOOT).load(Acquire) as i64
+        self.word(header::BASE_BOOT).load(Acquire).cast_signed()
     }
 
     /// The caps it was created with.

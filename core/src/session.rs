@@ -3,7 +3,11 @@
 //! A session is a line of the region. In a shared region its owner also holds a kernel lock (an open
 //! file description lock, `F_OFD_SETLK`) on one byte of the file, which the kernel drops when the last
 //! copy of the descriptor closes: on death, on exec (close-on-exec), and in forked children, which
-//! close theirs (the api layer sees to it). So liveness is the kernel's word, never a bare pid.
+//! close theirs (the api layer sees to it, with [`Engine::session_fd`](crate::Engine::session_fd)). So
+//! liveness is the kernel's word, never a bare pid.
+//!
+//! A child that is forked and neither closes the descriptor nor runs another program keeps its dead
+//! parent's session alive until it ends itself: the parent's holds then last until their leases end.
 //!
 //! | word | field | written by |
 //! |---|---|---|
@@ -79,6 +83,8 @@ pub struct Sessions {
 struct Shared {
     file: std::fs::File,
     own: std::sync::OnceLock<SessionId>,
+    /// Held while the one session opens: two threads' locks on one description don't conflict.
+    opening: std::sync::Mutex<()>,
 }
 
 const OPEN: u64 = 1;
@@ -100,8 +106,16 @@ impl Sessions {
             shared: Some(Shared {
                 file,
                 own: std::sync::OnceLock::new(),
+                opening: std::sync::Mutex::new(()),
             }),
         }
+    }
+
+    /// The descriptor whose lock keeps this process's session alive.
+    #[cfg(all(not(loom), unix))]
+    pub(crate) fn fd(&self) -> Option<std::os::fd::RawFd> {
+        use std::os::fd::AsRawFd;
+        self.shared.as_ref().map(|shared| shared.file.as_raw_fd())
     }
 
     pub(crate) fn counter_at(region: &Region, index: u16, counter: usize) -> usize {
@@ -121,17 +135,31 @@ impl Sessions {
         unix_ns: u64,
     ) -> Result<SessionId> {
         let cap = region.caps().sessions;
+        #[cfg(not(loom))]
+        let _opening = self.shared.as_ref().map(|shared| {
+            shared
+                .opening
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        });
+        #[cfg(not(loom))]
+        if self.shared.as_ref().is_some_and(|s| s.own.get().is_some()) {
+            return Err(Error::Full {
+                what: "session in one opening of a shared region",
+                cap: 1,
+            });
+        }
         // Each opening starts past the last, so that an index is reused as late as can be.
         let hint = region.word(header::SESSION_HINT).fetch_add(1, Relaxed);
         for i in 0..cap {
-            let index = ((hint + u64::from(i)) % u64::from(cap)) as u16;
+            let index = (hint.wrapping_add(u64::from(i)) % u64::from(cap)) as u16;
             let at = region.session_at(index.into());
             let control = region.word(at);
             let before = control.load(Acquire);
             let generation = (before >> 8).wrapping_add(1) & u64::from(u32::MAX);
             #[cfg(not(loom))]
             if let Some(shared) = &self.shared {
-                if shared.own.get().is_some() || !ofd::try_lock(&shared.file, index)? {
+                if !ofd::try_lock(&shared.file, ofd::Bytes::session(index))? {
                     continue;
                 }
             } else if before & OPEN != 0 {
@@ -147,6 +175,10 @@ impl Sessions {
                 .compare_exchange(before, after, AcqRel, Relaxed)
                 .is_err()
             {
+                #[cfg(not(loom))]
+                if let Some(shared) = &self.shared {
+                    ofd::unlock(&shared.file, ofd::Bytes::session(index));
+                }
                 continue;
             }
             for (offset, value) in [
@@ -166,6 +198,14 @@ impl Sessions {
             }
             return Ok(session);
         }
+        #[cfg(not(loom))]
+        if let Some(shared) = &self.shared
+            && ofd::is_being_replaced(&shared.file)
+        {
+            return Err(Error::Contended {
+                what: "replacing the region",
+            });
+        }
         Err(Error::Full {
             what: "session",
             cap: cap.into(),
@@ -182,7 +222,7 @@ impl Sessions {
         }
         #[cfg(not(loom))]
         if let Some(shared) = &self.shared {
-            ofd::unlock(&shared.file, session.index);
+            ofd::unlock(&shared.file, ofd::Bytes::session(session.index));
         }
     }
 
@@ -210,9 +250,19 @@ impl Sessions {
         if let Some(shared) = &self.shared {
             // The kernel never reports a description's own lock to itself.
             return shared.own.get() == Some(&session)
-                || ofd::is_locked_by_other(&shared.file, session.index);
+                || ofd::is_alive(&shared.file, session.index);
         }
         true
+    }
+
+    /// Closes every line, generations kept: for a region from another boot, before anyone uses it.
+    #[cfg(all(not(loom), target_os = "linux"))]
+    pub(crate) fn close_all(region: &Region) {
+        for index in 0..region.caps().sessions {
+            let control = region.word(region.session_at(index));
+            // Relaxed: published by the boot id's store.
+            control.store(control.load(Relaxed) & !OPEN, Relaxed);
+        }
     }
 
     /// What a session says of its process; `None` if the session is not open any more.
@@ -230,58 +280,8 @@ impl Sessions {
     }
 }
 
-/// Open file description locks on single bytes far past the end of the file.
 #[cfg(all(not(loom), target_os = "linux"))]
-mod ofd {
-    use crate::error::{Error, Result};
-    use std::fs::File;
-    use std::os::fd::AsRawFd;
-
-    /// Offset of session 0's byte. Past any region, and below the largest file offset.
-    const BASE: i64 = 1 << 60;
-
-    fn request(kind: i32, index: u16) -> libc::flock {
-        // SAFETY: `flock` is plain integers, for which zero is a valid value.
-        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-        lock.l_type = kind as i16;
-        lock.l_whence = libc::SEEK_SET as i16;
-        lock.l_start = BASE + i64::from(index);
-        lock.l_len = 1;
-        lock
-    }
-
-    /// Takes the byte of `index` if it is free.
-    pub(super) fn try_lock(file: &File, index: u16) -> Result<bool> {
-        let lock = request(libc::F_WRLCK, index);
-        // SAFETY: the descriptor is open for as long as `file` lives; `lock` outlives the call.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) } == 0 {
-            return Ok(true);
-        }
-        let error = std::io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::EACCES) => Ok(false),
-            _ => Err(Error::NoKernelLock { source: error }),
-        }
-    }
-
-    /// Gives the byte of `index` back.
-    pub(super) fn unlock(file: &File, index: u16) {
-        let lock = request(libc::F_UNLCK, index);
-        // SAFETY: as in `try_lock`. It can only fail for a bad descriptor or arguments.
-        unsafe {
-            libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock);
-        }
-    }
-
-    /// Whether another open file description holds the byte of `index`. On an unexpected error it
-    /// says yes: taking a live holder for dead would be worse than waiting for its lease to end.
-    pub(super) fn is_locked_by_other(file: &File, index: u16) -> bool {
-        let mut lock = request(libc::F_WRLCK, index);
-        // SAFETY: as in `try_lock`; the kernel writes only into `lock`.
-        let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
-        result != 0 || lock.l_type != libc::F_UNLCK as i16
-    }
-}
+pub(crate) mod ofd;
 
 /// Elsewhere a shared region cannot be opened, so these are never reached.
 #[cfg(all(not(loom), not(target_os = "linux")))]
@@ -289,15 +289,27 @@ mod ofd {
     use crate::error::{Error, Result};
     use std::fs::File;
 
-    pub(super) fn try_lock(_: &File, _: u16) -> Result<bool> {
+    pub(super) struct Bytes;
+
+    impl Bytes {
+        pub(super) fn session(_: u16) -> Self {
+            Self
+        }
+    }
+
+    pub(super) fn try_lock(_: &File, _: Bytes) -> Result<bool> {
         Err(Error::Unsupported {
             what: "shm: outside Linux",
         })
     }
 
-    pub(super) fn unlock(_: &File, _: u16) {}
+    pub(super) fn unlock(_: &File, _: Bytes) {}
 
-    pub(super) fn is_locked_by_other(_: &File, _: u16) -> bool {
+    pub(super) fn is_alive(_: &File, _: u16) -> bool {
         true
+    }
+
+    pub(super) fn is_being_replaced(_: &File) -> bool {
+        false
     }
 }

@@ -305,6 +305,20 @@ impl<F: Flavour> Table<F> {
         first + (home - first + distance) % self.blocks_per_partition
     }
 
+    /// How many blocks past its home the cell of a key lies; `None` if a search for it would not look
+    /// there.
+    pub(crate) fn distance(&self, region: &Region, hash: u64, cell: u32) -> Option<u32> {
+        let home = self.home(hash);
+        let block = cell / CELLS_PER_BLOCK;
+        (0..=self.displacement(region, home)).find(|&d| self.displaced(home, d) == block)
+    }
+
+    /// The line of the session that created what is in a cell.
+    pub(crate) fn creator(&self, region: &Region, cell: u32) -> u16 {
+        // Relaxed: for counting.
+        (region.half(self.creator_at(cell)).load(Relaxed) & 0xfff) as u16
+    }
+
     fn creator_at(&self, cell: u32) -> usize {
         let block = (cell / CELLS_PER_BLOCK).min(self.section.units - 1);
         self.section.at(block) + 16 + (cell % CELLS_PER_BLOCK) as usize * 4
@@ -736,6 +750,57 @@ impl<F: Flavour> Table<F> {
         });
         let _ = counter.compare_exchange(before, count, AcqRel, Relaxed);
         count
+    }
+
+    /// Ends every insertion, claim and retirement, and the live entries that `ends` picks; counts what
+    /// is left. For a region that nobody uses, whose words may be of different times.
+    #[cfg(all(not(loom), target_os = "linux"))]
+    pub(crate) fn settle(&self, region: &Region, ends: impl Fn(&Region, usize, u128) -> bool) {
+        // Relaxed throughout: whoever calls this publishes it.
+        let sessions = region.caps().sessions;
+        let mut counts = vec![0; sessions as usize];
+        for block in 0..self.section.units {
+            if !region.is_present(&self.section, block) {
+                continue;
+            }
+            let insertion = region.word(self.section.at(block));
+            let naming = insertion.load(Relaxed);
+            if naming as u32 != 0 {
+                insertion.store(((naming >> 32) + 1) << 32, Relaxed);
+            }
+            for slot in 0..CELLS_PER_BLOCK {
+                let (at, cell) = (self.cell_at(block, slot), block * CELLS_PER_BLOCK + slot);
+                let state = region.wide(at).load();
+                let emptied = match phase(state) {
+                    CLAIMED => F::emptied(state),
+                    RETIRED => {
+                        F::preserve(region, self.partition(block), state);
+                        F::emptied(state)
+                    }
+                    LIVE if ends(region, at, state) => {
+                        let retired = F::retired(region, at, state);
+                        F::preserve(region, self.partition(block), retired);
+                        F::emptied(retired)
+                    }
+                    LIVE => {
+                        counts[(u32::from(self.creator(region, cell)) % sessions) as usize] += 1;
+                        continue;
+                    }
+                    _ => continue,
+                };
+                // It can only fail if something scribbles.
+                let _ = region.wide(at).compare_exchange(state, emptied);
+            }
+        }
+        region
+            .word(self.counters + LIVE_COUNT)
+            .store(counts.iter().sum(), Relaxed);
+        region.word(self.counters + QUIET).store(0, Relaxed);
+        for (index, count) in counts.into_iter().enumerate() {
+            region
+                .word(Sessions::counter_at(region, index as u16, F::COUNTER))
+                .store(count, Relaxed);
+        }
     }
 
     /// Visits every allocated cell: its index, the offset of its state word, its state.

@@ -50,6 +50,8 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
 use crate::object::{Kind, Name, OWN, Object};
+#[cfg(all(not(loom), target_os = "linux"))]
+use crate::region::Region;
 use crate::region::header;
 use crate::session::{GENERATION_BITS, SessionId, Sessions};
 use crate::sync::{Half, fence};
@@ -124,6 +126,16 @@ fn word_of(phase: u64, session: SessionId, cell: u32, generation: u64) -> u64 {
 
 fn session_of(word: u64) -> SessionId {
     SessionId::from_bits(word >> 2 & ((1 << (GENERATION_BITS + 12)) - 1))
+}
+
+/// Frees every slot, generations kept: for a region from another boot, before anyone uses it.
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) fn clear_all(region: &Region) {
+    for index in 0..region.caps().waiters {
+        // Relaxed: published by the boot id's store.
+        let slot = region.waiter_word(index);
+        slot.store(slot.load(Relaxed) & !((1 << 52) - 1), Relaxed);
+    }
 }
 
 impl Engine {
@@ -306,6 +318,13 @@ impl Engine {
                 return;
             }
         }
+    }
+
+    /// The cell that the wait in a slot waits for, 0 while it is not published; `None` if the slot is
+    /// free.
+    pub(crate) fn waits_for(&self, index: u32) -> Option<u32> {
+        let word = self.region.waiter_word(index).load(Acquire);
+        (word & 3 != FREE).then_some((word >> 20) as u32)
     }
 
     pub(crate) fn count_waiters(&self, cell: u32) -> u32 {

@@ -77,7 +77,7 @@ mod mapped {
         fn new(map: MmapRaw, len: usize) -> Self {
             let base = map.as_ptr();
             assert!(
-                len >= 4096 && base as usize % 4096 == 0,
+                len >= 4096 && (base as usize).is_multiple_of(4096),
                 "a region is whole pages"
             );
             Self {
@@ -92,17 +92,17 @@ mod mapped {
             self.map.len()
         }
 
-        /// The address of `offset`, rounded down to `align`, or the sink's.
+        /// The address of `offset`, rounded down to the alignment of `T`, or the sink's.
         #[inline(always)]
-        fn at(&self, offset: usize, align: usize) -> *const u8 {
+        fn at<T>(&self, offset: usize) -> *const T {
             let offset = if offset <= self.last {
-                offset & !(align - 1)
+                offset & !(align_of::<T>() - 1)
             } else {
                 SINK
             };
             // SAFETY: `offset` is at most `last` or is the sink, so a 16-byte word there lies
             // inside the mapping, which lives as long as `self`.
-            unsafe { self.base.add(offset) }
+            unsafe { self.base.add(offset).cast() }
         }
 
         /// The 64 bytes from `offset` on, or the sink line.
@@ -123,21 +123,21 @@ mod mapped {
 
         #[inline(always)]
         pub(crate) fn word(&self, offset: usize) -> &Word {
-            // SAFETY: in bounds and 8-byte aligned by `at`; `Word` is a bare atomic, valid for any
-            // bytes, and nothing reaches the same bytes as a plain value.
-            unsafe { &*self.at(offset, 8).cast::<Word>() }
+            // SAFETY: in bounds and aligned by `at`; `Word` is a bare atomic, valid for any bytes,
+            // and nothing reaches the same bytes as a plain value.
+            unsafe { &*self.at(offset) }
         }
 
         #[inline(always)]
         pub(crate) fn half(&self, offset: usize) -> &Half {
-            // SAFETY: as in `word`, with 4-byte alignment.
-            unsafe { &*self.at(offset, 4).cast::<Half>() }
+            // SAFETY: as in `word`.
+            unsafe { &*self.at(offset) }
         }
 
         #[inline(always)]
         pub(crate) fn wide(&self, offset: usize) -> &Wide {
-            // SAFETY: as in `word`, with 16-byte alignment.
-            unsafe { &*self.at(offset, 16).cast::<Wide>() }
+            // SAFETY: as in `word`.
+            unsafe { &*self.at(offset) }
         }
     }
 }

@@ -1,0 +1,243 @@
+//! A walk through everything that a region says, for `sprag region check`: what contradicts itself.
+//!
+//! It changes nothing and stops nobody. In a region that is in use, a finding can be a step that
+//! somebody was in the middle of: such findings say so, and are gone when looked for again.
+
+use crate::engine::Engine;
+use crate::key;
+use crate::object::{Kind, Objects};
+use crate::region::header;
+use crate::session::Sessions;
+use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, phase};
+use core::sync::atomic::Ordering::Relaxed;
+use std::collections::HashMap;
+use std::fmt;
+
+/// What a check counted and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Check {
+    /// Cells of the objects table that hold an entry.
+    pub live: u64,
+    /// Cells being inserted.
+    pub claimed: u64,
+    /// Cells being reclaimed.
+    pub retired: u64,
+    /// Cells that were used and are free.
+    pub empty: u64,
+    /// The furthest that any entry lies from its home, in blocks.
+    pub displacement_max: u32,
+    /// The furthest that any entry ever lay from its home, in blocks.
+    pub displacement_max_ever: u64,
+    /// Cells of the limiter keys table that are not free.
+    pub limiter_keys: u64,
+    /// Waits: claimed or waiting.
+    pub waits: u32,
+    /// What contradicts itself.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// A cell's phase is none that exists.
+    Phase {
+        /// The cell.
+        cell: u32,
+        /// Its phase.
+        phase: u8,
+    },
+    /// A cell's kind is none that exists.
+    Kind {
+        /// The cell.
+        cell: u32,
+        /// Its kind.
+        kind: u8,
+    },
+    /// An entry's name is empty, too long, or in chunks that are not its own.
+    Name {
+        /// The cell.
+        cell: u32,
+        /// What can be read of it.
+        name: Vec<u8>,
+    },
+    /// An entry lies where a search for its name does not look.
+    Lost {
+        /// The cell.
+        cell: u32,
+        /// Its name.
+        name: Vec<u8>,
+    },
+    /// A name has two entries of one kind.
+    Twice {
+        /// The name.
+        name: Vec<u8>,
+        /// The cells.
+        cells: [u32; 2],
+    },
+    /// Fewer or more cells are in use than a counter says. In passing while the region is in use.
+    Count {
+        /// What is counted.
+        what: &'static str,
+        /// Whose; `None` for all.
+        session: Option<u16>,
+        /// What the counter says.
+        counted: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// A wait lies past the last one that is looked at, or names a cell that does not exist.
+    Wait {
+        /// Its slot.
+        index: u32,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Phase { cell, phase } => write!(f, "cell {cell} is in phase {phase}"),
+            Self::Kind { cell, kind } => write!(f, "cell {cell} is of kind {kind}"),
+            Self::Name { cell, name } => {
+                write!(f, "cell {cell} has no whole name: {}", name.escape_ascii())
+            }
+            Self::Lost { cell, name } => {
+                write!(f, "cell {cell} is not found as {}", name.escape_ascii())
+            }
+            Self::Twice {
+                name,
+                cells: [a, b],
+            } => write!(f, "cells {a} and {b} both are {}", name.escape_ascii()),
+            Self::Count {
+                what,
+                session: None,
+                counted,
+                found,
+            } => write!(f, "{what}: counted {counted}, found {found}"),
+            Self::Count {
+                what,
+                session: Some(session),
+                counted,
+                found,
+            } => write!(
+                f,
+                "{what} of session {session}: counted {counted}, found {found}"
+            ),
+            Self::Wait { index } => write!(f, "wait {index} is out of place"),
+        }
+    }
+}
+
+impl Engine {
+    /// Walks through the region and says what contradicts itself. Costs a pass over all of it.
+    pub fn check_region(&self) -> Check {
+        let mut check = Check {
+            displacement_max_ever: self.objects.displacement_max(&self.region),
+            ..Check::default()
+        };
+        let mut names: HashMap<(u8, Vec<u8>), u32> = HashMap::new();
+        self.objects
+            .for_each(&self.region, |cell, at, state| match phase(state) {
+                EMPTY => check.empty += 1,
+                CLAIMED => check.claimed += 1,
+                RETIRED => check.retired += 1,
+                LIVE => {
+                    check.live += 1;
+                    self.check_object(cell, at, &mut names, &mut check);
+                }
+                phase => check.findings.push(Finding::Phase {
+                    cell,
+                    phase: phase as u8,
+                }),
+            });
+        self.check_counts(&self.objects, "objects", &mut check);
+        check.limiter_keys = self.check_counts(&self.limiter_keys, "limiter keys", &mut check);
+        self.check_waits(&mut check);
+        check
+    }
+
+    /// Compares a table's counters with a count, which it returns.
+    fn check_counts<F: Flavour>(
+        &self,
+        table: &Table<F>,
+        what: &'static str,
+        check: &mut Check,
+    ) -> u64 {
+        let sessions = self.region.caps().sessions;
+        let mut by_session = vec![0; sessions as usize];
+        table.for_each(&self.region, |cell, _, state| {
+            if phase(state) != EMPTY {
+                let creator = u32::from(table.creator(&self.region, cell));
+                by_session[(creator % sessions) as usize] += 1;
+            }
+        });
+        let used = by_session.iter().sum();
+        let mut compare = |session, counted, found| {
+            if counted != found {
+                check.findings.push(Finding::Count {
+                    what,
+                    session,
+                    counted,
+                    found,
+                });
+            }
+        };
+        compare(None, table.live_count(&self.region), used);
+        for (session, found) in (0..).zip(by_session) {
+            let counter = Sessions::counter_at(&self.region, session, F::COUNTER);
+            let counted = self.region.word(counter).load(Relaxed);
+            compare(Some(session), counted, found);
+        }
+        used
+    }
+
+    fn check_object(
+        &self,
+        cell: u32,
+        at: usize,
+        names: &mut HashMap<(u8, Vec<u8>), u32>,
+        check: &mut Check,
+    ) {
+        let kind = Objects::kind(&self.region, at);
+        let name = Objects::name(&self.region, at);
+        if ![Kind::Lock, Kind::Fence, Kind::Limiter]
+            .map(|kind| kind as u8)
+            .contains(&kind)
+        {
+            check.findings.push(Finding::Kind { cell, kind });
+            return;
+        }
+        if !Objects::has_whole_name(&self.region, at, &name) {
+            check.findings.push(Finding::Name { cell, name });
+            return;
+        }
+        let hash = key::mix(self.region.hasher.hash(&name), u64::from(kind));
+        match self.objects.distance(&self.region, hash, cell) {
+            Some(distance) => check.displacement_max = check.displacement_max.max(distance),
+            None => check.findings.push(Finding::Lost {
+                cell,
+                name: name.clone(),
+            }),
+        }
+        if let Some(other) = names.insert((kind, name.clone()), cell) {
+            check.findings.push(Finding::Twice {
+                name,
+                cells: [other, cell],
+            });
+        }
+    }
+
+    fn check_waits(&self, check: &mut Check) {
+        let high = self.region.word(header::WAITERS_HIGH).load(Relaxed);
+        for index in 0..self.region.caps().waiters {
+            let Some(cell) = self.waits_for(index) else {
+                continue;
+            };
+            check.waits += 1;
+            if u64::from(index) >= high || cell >= self.objects.cells() {
+                check.findings.push(Finding::Wait { index });
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Replacing a region by one with other caps, while nobody uses it.
+//!
+//! The new region is built beside the old one and takes its name in one step, so a process that dies
+//! on the way leaves the old one in place. Meanwhile the kernel locks of all sessions are held: nobody
+//! can open a session in the old region, and who tries after finds it replaced.
+//!
+//! Carried over: every fence, every limiter with its keys' state, region time, and that tokens never
+//! go back. Locks are not: none is held.
+
+use super::file::{Alone, Draft, OpenOptions, absolute, open};
+use super::{Birth, Caps};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::key;
+use crate::limiter::{LimiterRef, OVERFLOW};
+use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys};
+use crate::object::{Kind, Objects, Plain, serial};
+use crate::session::{SessionId, Sessions};
+use crate::table::{Flavour as _, Idle, LIVE, phase};
+use core::sync::atomic::Ordering::Relaxed;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Replaces the region at `path` by one with `caps`. `birth.floor` is raised to the old region's
+/// highest token.
+///
+/// # Errors
+///
+/// [`Error::InUse`] while a session is alive or a hold of no session runs; [`Error::Full`] when what
+/// is to be carried over does not fit. Nothing is changed then.
+pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
+    caps.check()?;
+    let path = absolute(path)?;
+    let group_shared = super::file::probe(&path)?.group_shared;
+    let old = open(
+        &path,
+        &OpenOptions {
+            caps,
+            create: false,
+            group_shared,
+            birth,
+        },
+    )?;
+    let file = old.reopen()?;
+    let _alone = Alone::without_sessions(&file, &path)?;
+    // Another resize may have come first.
+    old.check_in_place()?;
+    let old = Engine::new(old, Sessions::local(), 100);
+    let now_ns = birth
+        .boot_ns
+        .wrapping_sub(old.region.base_boot_ns().cast_unsigned());
+    let detached = detached_holds(&old, now_ns);
+    if detached > 0 {
+        return Err(Error::InUse {
+            path,
+            sessions: 0,
+            detached,
+        });
+    }
+
+    let draft = Draft::new(&path, group_shared)?;
+    let by_time = super::floor_at(birth.unix_ns);
+    let new = draft.fill(
+        caps,
+        Birth {
+            floor: birth.floor.max(by_time).max(highest_token(&old)),
+            // Region time goes on.
+            unix_ns: old.region.base_unix_ns(),
+            boot_ns: old.region.base_boot_ns().cast_unsigned(),
+            ..birth
+        },
+    )?;
+    let new = Engine::new(new, Sessions::local(), 100);
+    new.region.note_time(now_ns);
+    carry_fences(&old, &new)
+        .and_then(|()| carry_limiters(&old, &new, now_ns))
+        .map_err(|error| match error {
+            // Nobody shares the new region yet.
+            Error::ShareExceeded { what, used } => Error::Full { what, cap: used },
+            error => error,
+        })?;
+    draft.publish_over()
+}
+
+/// Holds that belong to no session and whose lease still runs.
+fn detached_holds(engine: &Engine, now_ns: u64) -> u32 {
+    let mut count = 0;
+    engine.for_each_lock(b"", now_ns, |lock| {
+        if lock
+            .hold
+            .is_some_and(|hold| hold.detached && hold.lease_left_ns > 0)
+        {
+            count += 1;
+        }
+    });
+    count
+}
+
+/// No token of the region is higher, whether its lock still has an entry or not.
+fn highest_token(engine: &Engine) -> u64 {
+    let region = &engine.region;
+    let mut highest = (0..region.partitions())
+        .map(|partition| region.floor(partition).load(Relaxed))
+        .max()
+        .unwrap_or(0);
+    engine.objects.for_each(region, |_, at, state| {
+        // Only a live fence or limiter name keeps something else where the others keep tokens.
+        if phase(state) != LIVE || Objects::is_lock(region, at, state) {
+            highest = highest.max(serial(state));
+        }
+    });
+    highest
+}
+
+/// Admits every fence's highest token to the fence of the same name in `new`.
+fn carry_fences(old: &Engine, new: &Engine) -> Result<()> {
+    let mut result = Ok(());
+    old.objects.for_each(&old.region, |_, at, state| {
+        let highest = Plain::decode(state).value;
+        if result.is_err()
+            || phase(state) != LIVE
+            || Objects::kind(&old.region, at) != Kind::Fence as u8
+            || highest == 0
+        {
+            return;
+        }
+        let name = Objects::name(&old.region, at);
+        result = new
+            .fence_name(&name)
+            .map_err(|_| Error::Damaged {
+                what: "a fence's name cannot be read",
+            })
+            .and_then(|name| new.admit(&name, SessionId::DETACHED, 0, highest, false))
+            .map(drop);
+    });
+    result
+}
+
+/// Opens every limiter in `new` as it is, and carries over the state of its keys that are not idle.
+/// Region time goes on in `new`, so that state means the same there.
+fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    let mut names = Vec::new();
+    old.for_each_limiter(b"", |name, limit| names.push((name, limit)));
+    let mut limiters = HashMap::new();
+    for (name, limit) in names {
+        // Finishes a change that somebody died in.
+        let by = SessionId::DETACHED;
+        let before = old.open_limiter(&name, limit, false, by, now_ns)?;
+        let after = new.open_limiter(&name, limit, false, by, now_ns)?;
+        let bucket = |engine: &Engine, id| engine.region.limit_at(id) + OVERFLOW;
+        let level = KeyState(old.region.wide(bucket(old, before.id)).load()).value();
+        let word = new.region.wide(bucket(new, after.id));
+        let fresh = word.load();
+        // Nobody else knows the new region yet: this exchange, and the one below, succeed.
+        let _ = word.compare_exchange(fresh, KeyState(fresh).with_value(level).0);
+        limiters.insert(before.id, after);
+    }
+
+    let mut result = Ok(());
+    old.limiter_keys.for_each(&old.region, |_, at, state| {
+        if result.is_err() || phase(state) != LIVE {
+            return;
+        }
+        let state = KeyState(state);
+        let is_idle = match LimiterKeys::idle(&old.region, at, state.0) {
+            Idle::Now => true,
+            Idle::At(at_ns) => at_ns <= now_ns,
+            Idle::Unforeseen | Idle::Never => false,
+        };
+        if is_idle {
+            return;
+        }
+        if let Some(limiter) = limiters.get(&state.limit()) {
+            let key = LimiterKeys::key(&old.region, at, state.0);
+            result = carry_key(new, limiter, &key, state.value(), now_ns);
+        }
+    });
+    result
+}
+
+fn carry_key(
+    new: &Engine,
+    limiter: &LimiterRef,
+    key: &[u8],
+    value: u128,
+    now_ns: u64,
+) -> Result<()> {
+    key::check_name("key", key).map_err(|_| Error::Damaged {
+        what: "a limiter's key cannot be read",
+    })?;
+    let entry = LimiterKey::new(new, limiter, key);
+    let actor = new.actor(SessionId::DETACHED, new.region.caps().limiter_keys);
+    let found = new
+        .limiter_keys
+        .find_or_insert(&new.region, &actor, entry.hash, &entry, now_ns)?;
+    let carried = KeyState(found.state).with_value(value);
+    let _ = new
+        .region
+        .wide(found.at)
+        .compare_exchange(found.state, carried.0);
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! A region whose words are anything at all: answers may be wrong, but each comes, and none is a panic,
+//! an access outside the region, or a loop without end.
+
+use crate::support::*;
+use sprag_core::region::file;
+use sprag_core::{Engine, Finding, Limit, SessionId};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Everything that an engine offers, on names of every length, at times of every size.
+fn use_everything(engine: &Engine, random: &mut fastrand::Rng) {
+    let sessions: Vec<SessionId> = engine
+        .open_session(Default::default(), random.u64(..))
+        .into_iter()
+        .chain([SessionId::DETACHED])
+        .collect();
+    let limit: Limit = "10/h".parse().unwrap();
+    let update: Limit = "100/s".parse().unwrap();
+    for round in 0..40u32 {
+        let by = sessions[round as usize % sessions.len()];
+        let now_ns = random.u64(..) >> random.u32(..64);
+        let lease_ns = random.u64(1_000_000..=SECOND);
+        let mut bytes = vec![0; (random.usize(1..=1_024) >> random.u32(..10)).max(1)];
+        random.fill(&mut bytes);
+
+        let name = engine.lock_name(&bytes).unwrap();
+        if let Ok(sprag_core::lock::Attempt::Granted(grant)) =
+            engine.try_acquire(&name, by, now_ns, lease_ns)
+        {
+            engine.is_held(&grant, now_ns);
+            let _ = engine.renew(&grant, now_ns, lease_ns);
+            let _ = engine.transfer(&grant, SessionId::DETACHED, now_ns, lease_ns);
+            engine.release(&grant, || now_ns);
+        }
+        let token = engine.lock_status(&name, now_ns).map_or(1, |s| s.token);
+        let _ = engine.adopt(&name, token, by, now_ns, lease_ns);
+        let _ = engine.renew_by_name(&name, token, now_ns, lease_ns);
+        if let Ok(ticket) = engine.enqueue(&name, by, now_ns, random.u64(..)) {
+            for probe in [true, false] {
+                let _ = engine.poll(&ticket, &name, by, now_ns, lease_ns, probe);
+            }
+            engine.cancel(ticket, now_ns);
+        }
+        let _ = engine.break_lock(&name, Default::default(), now_ns);
+        engine.release_by_name(&name, token, now_ns);
+
+        let fence = engine.fence_name(&bytes).unwrap();
+        let _ = engine.admit(&fence, by, now_ns, random.u64(..), round % 2 == 0);
+        engine.fence_highest(&fence);
+
+        if let Ok(limiter) = engine.open_limiter(b"api", limit, false, by, now_ns) {
+            let _ = engine.check(&limiter, &bytes, 1, by, now_ns);
+            let _ = engine.peek(&limiter, &bytes, now_ns);
+        }
+        if round % 8 == 0 {
+            let _ = engine.open_limiter(b"api", update, true, by, now_ns);
+        }
+    }
+    engine.for_each_lock(b"", 0, |_| {});
+    engine.for_each_limiter(b"", |_, _| {});
+    engine.breaks();
+    engine.region().allocated_bytes();
+    for session in sessions {
+        engine.is_alive(session);
+        engine.close_session(session);
+    }
+}
+
+/// Any word, among them more of those that look like an index, a count or a phase, or that are next to
+/// an overflow of the word or of one of its halves.
+fn any_word(random: &mut fastrand::Rng) -> u64 {
+    match random.u32(..6) {
+        0 => random.u64(..),
+        1 => random.u64(..) >> random.u32(..64),
+        2 => !(random.u64(..) >> random.u32(..64)),
+        3 => u64::MAX,
+        4 => u64::from(u32::MAX) | random.u64(..) << 32,
+        _ => random.u64(..) & 7 | random.u64(..) << 32,
+    }
+}
+
+/// Fills a file with noise from `at` on: all of it, or a word here and there.
+fn spoil(path: &Path, at: u64, every: usize, random: &mut fastrand::Rng) {
+    let file = File::options().write(true).open(path).unwrap();
+    let len = file.metadata().unwrap().len();
+    let noise: Vec<u8> = (0..(len - at) / 8)
+        .flat_map(|_| any_word(random).to_le_bytes())
+        .collect();
+    if every == 1 {
+        file.write_all_at(&noise, at).unwrap();
+        return;
+    }
+    for (i, word) in noise.chunks(8).enumerate() {
+        if random.usize(..every) == 0 {
+            file.write_all_at(word, at + i as u64 * 8).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_region_of_random_words_gives_wrong_answers_but_answers() {
+    let (_directory, path) = place();
+    let mut random = fastrand::Rng::with_seed(42);
+    for round in 0..60u64 {
+        // From after what is checked; then with the boot and the clock's words kept; then all of it
+        // after the header page.
+        for (at, every) in [(96, 1), (160, 1), (4_096, 1), (160, 3), (4_096, 50)] {
+            let _ = std::fs::remove_file(&path);
+            drop(open(&path));
+            spoil(&path, at, every, &mut random);
+            let Ok(engine) = try_open(&path, &OPTIONS) else {
+                assert_eq!(at, 96, "only the clock's words can keep it from opening");
+                continue;
+            };
+            use_everything(&engine, &mut random);
+            assert!(
+                round > 0 || !engine.check_region().findings.is_empty(),
+                "noise is noticed"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_used_region_that_is_spoilt_gives_wrong_answers_but_answers() {
+    let (_directory, path) = place();
+    let mut random = fastrand::Rng::with_seed(43);
+    for _ in 0..60 {
+        let _ = std::fs::remove_file(&path);
+        let engine = open(&path);
+        use_everything(&engine, &mut random);
+        for every in [500, 50, 5] {
+            spoil(&path, 160, every, &mut random);
+            use_everything(&engine, &mut random);
+            engine.check_region();
+        }
+    }
+}
+
+#[test]
+fn a_spoilt_region_can_be_brought_to_another_boot_and_resized_or_says_why_not() {
+    let (_directory, path) = place();
+    let mut random = fastrand::Rng::with_seed(44);
+    let mut options = OPTIONS;
+    for round in 0..40 {
+        for every in [1, 3, 50] {
+            let _ = std::fs::remove_file(&path);
+            let engine = open(&path);
+            use_everything(&engine, &mut random);
+            drop(engine);
+            spoil(&path, 160, every, &mut random);
+            options.birth.boot_id = [round, every as u64];
+            if let Ok(engine) = try_open(&path, &options) {
+                use_everything(&engine, &mut random);
+            }
+            let _ = file::resize(&path, CAPS, options.birth);
+        }
+    }
+}
+
+#[test]
+fn a_region_scribbled_on_while_it_is_used_gives_wrong_answers_but_answers() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let len = engine.region().len();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = File::options().write(true).open(&path).unwrap();
+            let mut random = fastrand::Rng::with_seed(45);
+            while !is_over.load(Relaxed) {
+                let at = random.u64(20..len / 8) * 8;
+                file.write_all_at(&any_word(&mut random).to_le_bytes(), at)
+                    .unwrap();
+            }
+        });
+        let threads: Vec<_> = (0..2)
+            .map(|seed| {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(seed);
+                    for _ in 0..60 {
+                        use_everything(engine, &mut random);
+                    }
+                })
+            })
+            .collect();
+        let results: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
+        is_over.store(true, Relaxed);
+        assert!(results.iter().all(Result::is_ok));
+    });
+}
+
+#[test]
+fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let me = session(&engine);
+    for i in 0..20u64 {
+        acquire(&engine, me, &i.to_le_bytes(), 0).unwrap();
+    }
+    acquire(&engine, me, &[b'x'; 200], 0).unwrap();
+    let limiter = engine
+        .open_limiter(b"api", "10/h".parse::<Limit>().unwrap(), false, me, 0)
+        .unwrap();
+    let _ = engine.check(&limiter, b"key", 1, me, 0).unwrap();
+    let check = engine.check_region();
+    assert_eq!(check.findings, []);
+    assert_eq!((check.live, check.claimed, check.retired), (22, 0, 0));
+    assert_eq!((check.limiter_keys, check.waits), (1, 0));
+
+    let good = std::fs::read(&path).unwrap();
+    let find = |text: &[u8]| {
+        let at = good.windows(text.len()).position(|window| window == text);
+        at.unwrap() as u64
+    };
+    // A short name lies 24 bytes into its cell.
+    let cell = |i: u64| find(&[&i.to_le_bytes()[..], &[0; 16]].concat()) - 24;
+    type Is = fn(&Finding) -> bool;
+    let cases: [(&str, u64, Vec<u8>, Is); 6] = [
+        ("a phase", cell(11), vec![7], |f| {
+            matches!(f, Finding::Phase { phase: 7, .. })
+        }),
+        ("a kind", cell(12) + 16, vec![9], |f| {
+            matches!(f, Finding::Kind { kind: 9, .. })
+        }),
+        ("an empty name", cell(13) + 17, vec![0, 0], |f| {
+            matches!(f, Finding::Name { .. })
+        }),
+        (
+            "a name twice",
+            cell(14) + 24,
+            15u64.to_le_bytes().to_vec(),
+            |f| matches!(f, Finding::Twice { .. }),
+        ),
+        ("a long name's chunk", find(&[b'x'; 48]), vec![b'y'], |f| {
+            matches!(f, Finding::Name { .. })
+        }),
+        ("a counter", 256, vec![99], |f| {
+            matches!(f, Finding::Count { counted: 99, .. })
+        }),
+    ];
+    for (what, at, bytes, is_expected) in cases {
+        scribble(&path, at, &bytes);
+        let findings = engine.check_region().findings;
+        assert!(findings.iter().any(is_expected), "{what}: {findings:?}");
+        assert!(
+            findings
+                .iter()
+                .all(|finding| !finding.to_string().is_empty())
+        );
+        std::fs::write(&path, &good).unwrap();
+    }
+    assert_eq!(engine.check_region().findings, []);
+}

@@ -1,0 +1,11 @@
+//! Regions in files: created whole, opened only when they are what they say, shared by processes
+//! that die at any moment, and never worse than wrong when their words are.
+#![cfg(target_os = "linux")]
+
+mod boot;
+mod damage;
+mod opening;
+mod processes;
+mod replacing;
+mod room;
+mod support;
