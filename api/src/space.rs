@@ -139,9 +139,48 @@ impl SpaceBuilder {
         })
     }
 
-    fn open_shared(&self, _url: &Url, _birth: Birth) -> Result<Engine> {
+    #[cfg(target_os = "linux")]
+    fn open_shared(&self, url: &Url, birth: Birth) -> Result<Engine> {
+        use crate::host::directory::Sharing;
+        use crate::host::place::Place;
+        use crate::host::process_fd::ProcessFd;
+        use sprag_core::region::file::{self, OpenOptions};
+
+        let sharing = if self.group_shared {
+            Sharing::Group
+        } else {
+            Sharing::Owner
+        };
+        let Some(place) = Place::of(url, sharing)? else {
+            return Err(Error::Engine(sprag_core::Error::Unsupported {
+                what: "a URL with no file",
+            }));
+        };
+        let options = OpenOptions {
+            caps: self.caps,
+            create: self.create,
+            group_shared: self.group_shared,
+            birth,
+        };
+        let region = file::open(&place.path, &options)?;
+        // Listed for closing in forked children before it carries a lock.
+        let session_file = ProcessFd::open_with(|| {
+            region
+                .reopen()
+                .map(Into::into)
+                .map_err(std::io::Error::other)
+        })?;
+        Ok(Engine::shared(
+            region,
+            self.share_percent,
+            Box::new(session_file),
+        )?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open_shared(&self, _: &Url, _: Birth) -> Result<Engine> {
         Err(Error::Engine(sprag_core::Error::Unsupported {
-            what: "shm:",
+            what: "shm: outside Linux",
         }))
     }
 }

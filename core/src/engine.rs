@@ -30,9 +30,14 @@ impl Engine {
     /// An engine over a region in a file. One session may fill `share_percent` of each cap, 1 to 100,
     /// so that no process fills the region alone.
     ///
-    /// Takes a second open file description for the lock that keeps this process's one session alive.
-    #[cfg(not(loom))]
-    pub fn shared(region: Region, share_percent: u32) -> Result<Self> {
+    /// `session_file` is [`Region::reopen`]'s: its kernel lock keeps this process's one session alive
+    /// for as long as any copy of the descriptor is open, so a forked child must close its copy.
+    #[cfg(all(not(loom), unix))]
+    pub fn shared(
+        region: Region,
+        share_percent: u32,
+        session_file: crate::session::Descriptor,
+    ) -> Result<Self> {
         if !(1..=100).contains(&share_percent) {
             return Err(Error::OutOfRange {
                 what: "share (percent)",
@@ -41,15 +46,11 @@ impl Engine {
                 max: 100,
             });
         }
-        let sessions = Sessions::shared(region.reopen()?);
-        Ok(Self::new(region, sessions, share_percent))
-    }
-
-    /// The descriptor whose kernel lock keeps this process's session alive; `None` over memory of
-    /// this process alone. A forked child must close it, or it keeps its parent's session alive.
-    #[cfg(all(not(loom), unix))]
-    pub fn session_fd(&self) -> Option<std::os::fd::RawFd> {
-        self.sessions.fd()
+        Ok(Self::new(
+            region,
+            Sessions::shared(session_file),
+            share_percent,
+        ))
     }
 
     pub(crate) fn new(region: Region, sessions: Sessions, share_percent: u32) -> Self {

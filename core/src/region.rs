@@ -395,7 +395,7 @@ impl Region {
 
     /// Another open file description of the region's file, which is not mapped.
     #[cfg(not(loom))]
-    pub(crate) fn reopen(&self) -> Result<std::fs::File> {
+    pub fn reopen(&self) -> Result<std::fs::File> {
         match &self.file {
             Some(file) => file.reopen(),
             None => Err(Error::Unsupported {

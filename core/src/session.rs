@@ -72,6 +72,11 @@ pub struct Process {
     pub pid_namespace: u64,
 }
 
+/// An open file description of a region's file, for the kernel lock that keeps a session alive. What
+/// closes it in forked children is its owner's to bring.
+#[cfg(all(not(loom), unix))]
+pub type Descriptor = Box<dyn std::os::fd::AsFd + Send + Sync>;
+
 /// How one process tells which sessions live.
 pub struct Sessions {
     #[cfg(not(loom))]
@@ -81,7 +86,7 @@ pub struct Sessions {
 /// A shared region's side of it: one session to an open file description.
 #[cfg(not(loom))]
 struct Shared {
-    file: std::fs::File,
+    file: Descriptor,
     own: std::sync::OnceLock<SessionId>,
     /// Held while the one session opens: two threads' locks on one description don't conflict.
     opening: std::sync::Mutex<()>,
@@ -101,7 +106,7 @@ impl Sessions {
     /// For a shared region: `file` is an open file description of its own, that carries the kernel
     /// lock of the one session opened through this value.
     #[cfg(not(loom))]
-    pub(crate) fn shared(file: std::fs::File) -> Self {
+    pub(crate) fn shared(file: Descriptor) -> Self {
         Self {
             shared: Some(Shared {
                 file,
@@ -109,13 +114,6 @@ impl Sessions {
                 opening: std::sync::Mutex::new(()),
             }),
         }
-    }
-
-    /// The descriptor whose lock keeps this process's session alive.
-    #[cfg(all(not(loom), unix))]
-    pub(crate) fn fd(&self) -> Option<std::os::fd::RawFd> {
-        use std::os::fd::AsRawFd;
-        self.shared.as_ref().map(|shared| shared.file.as_raw_fd())
     }
 
     pub(crate) fn counter_at(region: &Region, index: u16, counter: usize) -> usize {
@@ -287,7 +285,7 @@ pub(crate) mod ofd;
 #[cfg(all(not(loom), not(target_os = "linux")))]
 mod ofd {
     use crate::error::{Error, Result};
-    use std::fs::File;
+    use std::os::fd::AsFd;
 
     pub(super) struct Bytes;
 
@@ -297,19 +295,19 @@ mod ofd {
         }
     }
 
-    pub(super) fn try_lock(_: &File, _: Bytes) -> Result<bool> {
+    pub(super) fn try_lock(_: &impl AsFd, _: Bytes) -> Result<bool> {
         Err(Error::Unsupported {
             what: "shm: outside Linux",
         })
     }
 
-    pub(super) fn unlock(_: &File, _: Bytes) {}
+    pub(super) fn unlock(_: &impl AsFd, _: Bytes) {}
 
-    pub(super) fn is_alive(_: &File, _: u16) -> bool {
+    pub(super) fn is_alive(_: &impl AsFd, _: u16) -> bool {
         true
     }
 
-    pub(super) fn is_being_replaced(_: &File) -> bool {
+    pub(super) fn is_being_replaced(_: &impl AsFd) -> bool {
         false
     }
 }

@@ -13,9 +13,8 @@
 
 use super::SESSIONS_MAX;
 use crate::error::{Error, Result};
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Offset of session 0's byte. Past any region, and below the largest file offset.
 const BASE: i64 = 1 << 60;
@@ -61,10 +60,10 @@ fn request(kind: i32, bytes: Bytes) -> libc::flock {
 }
 
 /// Takes `bytes` if no other open file description has any of them.
-pub(crate) fn try_lock(file: &File, bytes: Bytes) -> Result<bool> {
+pub(crate) fn try_lock(file: &impl AsFd, bytes: Bytes) -> Result<bool> {
     let lock = request(libc::F_WRLCK, bytes);
     // SAFETY: the descriptor is open for as long as `file` lives; `lock` outlives the call.
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } == 0 {
+    if unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } == 0 {
         return Ok(true);
     }
     let error = io::Error::last_os_error();
@@ -75,19 +74,19 @@ pub(crate) fn try_lock(file: &File, bytes: Bytes) -> Result<bool> {
 }
 
 /// Gives `bytes` back.
-pub(crate) fn unlock(file: &File, bytes: Bytes) {
+pub(crate) fn unlock(file: &impl AsFd, bytes: Bytes) {
     let lock = request(libc::F_UNLCK, bytes);
     // SAFETY: as in `try_lock`. It can only fail for a bad descriptor or arguments.
     unsafe {
-        libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock);
+        libc::fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &raw const lock);
     }
 }
 
 /// A lock of another open file description on any of `bytes`.
-fn conflict(file: &File, bytes: Bytes) -> io::Result<Option<Bytes>> {
+fn conflict(file: &impl AsFd, bytes: Bytes) -> io::Result<Option<Bytes>> {
     let mut lock = request(libc::F_WRLCK, bytes);
     // SAFETY: as in `try_lock`; the kernel writes only into `lock`.
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } != 0 {
+    if unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok((lock.l_type != libc::F_UNLCK as i16).then_some(Bytes {
@@ -103,18 +102,18 @@ fn conflict(file: &File, bytes: Bytes) -> io::Result<Option<Bytes>> {
 
 /// Whether another open file description holds the byte of `index`. On an unexpected error it
 /// says yes: taking a live holder for dead would be worse than waiting for its lease to end.
-pub(crate) fn is_alive(file: &File, index: u16) -> bool {
+pub(crate) fn is_alive(file: &impl AsFd, index: u16) -> bool {
     !matches!(conflict(file, Bytes::session(index)), Ok(None))
 }
 
 /// Whether somebody holds all sessions' bytes at once, as only a replacement of the region does.
-pub(crate) fn is_being_replaced(file: &File) -> bool {
+pub(crate) fn is_being_replaced(file: &impl AsFd) -> bool {
     matches!(conflict(file, Bytes::SETUP), Ok(Some(_)))
         && matches!(conflict(file, Bytes::SESSIONS), Ok(Some(found)) if found.len > 1)
 }
 
 /// How many sessions other open file descriptions keep alive.
-pub(crate) fn count_alive(file: &File) -> Result<u32> {
+pub(crate) fn count_alive(file: &impl AsFd) -> Result<u32> {
     let mut count = 0;
     // The kernel names any one conflict, not the first: look again on both sides of each.
     let mut open = vec![(

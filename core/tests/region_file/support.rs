@@ -69,7 +69,9 @@ pub(crate) fn open(path: &Path) -> Engine {
 }
 
 pub(crate) fn try_open(path: &Path, options: &OpenOptions) -> Result<Engine> {
-    Engine::shared(file::open(path, options)?, 50)
+    let region = file::open(path, options)?;
+    let session_file = Box::new(region.reopen()?);
+    Engine::shared(region, 50, session_file)
 }
 
 pub(crate) fn session(engine: &Engine) -> SessionId {
