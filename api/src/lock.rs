@@ -53,11 +53,30 @@ impl<'s> Lock<'s> {
     #[inline]
     pub fn try_acquire(&self) -> Result<Option<Hold<'s>>> {
         let inner = &*self.space.inner;
+        if inner.check_process().is_ok() {
+            let now_ns = inner.now_ns();
+            let (name, by) = (&self.name, inner.session);
+            if let Some(grant) = inner
+                .engine
+                .try_acquire_free(name, by, now_ns, self.lease_ns)
+            {
+                return Ok(Some(self.hold(grant, now_ns)));
+            }
+        }
+        // A return type of its own keeps the result of the common case in registers.
+        self.try_acquire_slowly().map_err(|error| *error)
+    }
+
+    #[cold]
+    fn try_acquire_slowly(&self) -> Result<Option<Hold<'s>>, Box<Error>> {
+        let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        let (name, by) = (&self.name, inner.session);
         match inner
             .engine
-            .try_acquire(&self.name, inner.session, now_ns, self.lease_ns)?
+            .try_acquire(name, by, now_ns, self.lease_ns)
+            .map_err(Error::from)?
         {
             Attempt::Granted(grant) => Ok(Some(self.hold(grant, now_ns))),
             Attempt::Busy => Ok(None),
@@ -165,12 +184,13 @@ fn check_ttl(ttl: Duration) -> Result<u64> {
 }
 
 /// Releases a hold by its grant.
-#[inline]
+#[inline(always)]
 pub(crate) fn release(inner: &Inner, grant: &Grant) -> Result<()> {
     let released = inner.engine.release(grant, || inner.precise_ns());
     finish_release(inner, released, grant.token)
 }
 
+#[inline(always)]
 fn finish_release(inner: &Inner, released: Released, token: u64) -> Result<()> {
     match released {
         Released::Done { wake } => {
@@ -284,19 +304,25 @@ impl<'s> Hold<'s> {
 
     /// Releases the lock, and says whether it was still held: [`Error::Lost`] if not.
     #[inline]
-    pub fn release(mut self) -> Result<()> {
-        let result = self.end();
-        std::mem::forget(self);
-        result
+    pub fn release(self) -> Result<()> {
+        let mut hold = std::mem::ManuallyDrop::new(self);
+        hold.end()
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&mut self) -> Result<()> {
         // The renewal stops before the release, so that it never sees a hold that is not there.
-        self.kept = None;
+        if self.kept.is_some() {
+            self.stop_renewal();
+        }
         let inner = &*self.space.inner;
         inner.check_process()?;
         release(inner, &self.grant)
+    }
+
+    #[cold]
+    fn stop_renewal(&mut self) {
+        self.kept = None;
     }
 
     /// Lets the hold live on without this process, until its lease ends or somebody releases it by

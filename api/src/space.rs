@@ -393,9 +393,16 @@ impl Inner {
     }
 
     /// Wakes a waiter that sleeps.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wake(&self, wake: Option<Wake>) {
-        if let Some(word) = wake.and_then(|wake| self.engine.to_wake(wake)) {
+        if let Some(wake) = wake {
+            self.wake_sleeper(wake);
+        }
+    }
+
+    #[cold]
+    fn wake_sleeper(&self, wake: Wake) {
+        if let Some(word) = self.engine.to_wake(wake) {
             futex::wake_all(word.as_atomic(), self.reach());
         }
     }

@@ -16,12 +16,21 @@ fn two_openings_of_one_region_exclude_each_other_and_share_limits() {
     // The space is gone with what it held.
     std::mem::forget(hold);
     drop(a);
-    let taken = b.lock("x").unwrap().acquire_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    let taken = b
+        .lock("x")
+        .unwrap()
+        .acquire_timeout(Duration::from_secs(60))
+        .unwrap()
+        .unwrap();
     assert_eq!(taken.token(), token + 1);
     let c = Space::open(&url).unwrap();
-    let (one, two) = (b.limiter("l", "3/hour").unwrap(), c.limiter("l", "3/hour").unwrap());
-    let admitted: Vec<bool> =
-        [&one, &two, &one, &two].map(|l| l.check("k", 1).unwrap().is_allowed()).into();
+    let (one, two) = (
+        b.limiter("l", "3/hour").unwrap(),
+        c.limiter("l", "3/hour").unwrap(),
+    );
+    let admitted: Vec<bool> = [&one, &two, &one, &two]
+        .map(|l| l.check("k", 1).unwrap().is_allowed())
+        .into();
     assert_eq!(admitted, [true, true, true, false]);
     assert!(matches!(c.limiter("l", "4/hour"), Err(Error::Engine(_))));
 }

@@ -248,7 +248,7 @@ impl Engine {
 
     /// Takes the lock if it is free and nobody is queued for it, or if its holder's lease is over or
     /// its session dead. One exchange on one line when nobody else is about.
-    #[inline(always)]
+    #[inline]
     pub fn try_acquire(
         &self,
         name: &Name,
@@ -256,21 +256,34 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Attempt> {
-        check_lease(lease_ns)?;
+        match self.try_acquire_free(name, by, now_ns, lease_ns) {
+            Some(grant) => Ok(Attempt::Granted(grant)),
+            None => self.try_acquire_slowly(name, by, now_ns, lease_ns),
+        }
+    }
+
+    /// The common case of [`try_acquire`](Self::try_acquire) alone: takes a lock that is known, free and
+    /// not queued for. `None` says only that this was not the case.
+    #[inline(always)]
+    pub fn try_acquire_free(
+        &self,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Option<Grant> {
         let object = Object {
             engine: self,
             kind: Kind::Lock,
             name,
         };
-        if let Some((line, cell, state)) =
-            self.objects
-                .find_first(&self.region, object.hash(), &object)
-            && State::is_plainly_free(state)
-            && let Some(grant) = self.take(line, cell, state, by, now_ns, lease_ns)?
-        {
-            return Ok(Attempt::Granted(grant));
+        let (line, cell, state) = self
+            .objects
+            .find_first(&self.region, object.hash(), &object)?;
+        if !State::is_plainly_free(state) || !(LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
+            return None;
         }
-        self.try_acquire_slowly(name, by, now_ns, lease_ns)
+        self.take(line, cell, state, by, now_ns, lease_ns)
     }
 
     #[inline(never)]
@@ -281,6 +294,7 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Attempt> {
+        check_lease(lease_ns)?;
         for _ in 0..ROUNDS_MAX {
             let found = self.find_lock(name, by, now_ns)?;
             let state = State::decode(found.state);
@@ -288,7 +302,8 @@ impl Engine {
                 return Ok(Attempt::Busy);
             }
             let line = self.region.line(found.at);
-            if let Some(grant) = self.take(line, found.cell, found.state, by, now_ns, lease_ns)? {
+            Self::check_tokens(found.state)?;
+            if let Some(grant) = self.take(line, found.cell, found.state, by, now_ns, lease_ns) {
                 return Ok(Attempt::Granted(grant));
             }
         }
@@ -310,7 +325,7 @@ impl Engine {
         open && (!state.queue || self.first_waiter(cell, now_ns, true).is_none())
     }
 
-    /// The granting exchange. `None` when the word changed since it was read.
+    /// The granting exchange. `None` when the word changed since it was read, or tokens are used up.
     #[inline(always)]
     pub(crate) fn take(
         &self,
@@ -320,29 +335,33 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
         lease_ns: u64,
-    ) -> Result<Option<Grant>> {
+    ) -> Option<Grant> {
         let until_us = until_us(now_ns, lease_ns);
-        let Some((token, after)) = State::granted(state, by, until_us) else {
-            return Err(Error::TokensExhausted {
-                token: TOKEN_MAX,
-                max: TOKEN_MAX,
-            });
-        };
+        let (token, after) = State::granted(state, by, until_us)?;
         // Acquire: pairs with the release by which the last holder freed it, so the new holder sees
         // what the last one did. Release: publishes nothing but itself.
-        if line.state().compare_exchange(state, after).is_err() {
-            return Ok(None);
-        }
+        line.state().compare_exchange(state, after).ok()?;
         // When it began, for inspection. Relaxed, and a plain store: a hint whose low bits say which
         // token it belongs to. A stale store can only make an inspection say "not known".
         line.word(OWN)
             .store(now_ns & !0xfff | token & 0xfff, Relaxed);
-        Ok(Some(Grant {
+        Some(Grant {
             token,
             deadline_ns: until_us * 1_000,
             cell,
             word: after,
-        }))
+        })
+    }
+
+    /// Fails when the lock's tokens can rise no further.
+    pub(crate) fn check_tokens(state: u128) -> Result<()> {
+        match field(state, TOKEN, 53) {
+            TOKEN_MAX => Err(Error::TokensExhausted {
+                token: TOKEN_MAX,
+                max: TOKEN_MAX,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Frees a hold by its grant. One exchange when nobody waits; `now_ns` is asked only otherwise.
