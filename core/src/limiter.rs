@@ -34,7 +34,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::key::{self, Hasher};
+use crate::key::{self, Hasher, NAME_BYTES_MAX};
 use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, convert};
 use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
 use crate::object::{Kind, Name, Object, Plain};
@@ -545,28 +545,34 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
     ) -> Result<Checked> {
-        key::check_name("key", key)?;
-        self.check_first(&LimiterKey::new(self, limiter, key), cost, by, now_ns)
+        match self.check_known(limiter, key, cost, now_ns) {
+            Some(checked) => Ok(checked),
+            None => self.check_elsewhere(limiter, key, cost, by, now_ns),
+        }
     }
 
-    /// Looks where most keys are: in the first cell that they may be in.
+    /// The common case of [`check`](Self::check) alone: a key in the first cell that it may be in,
+    /// undisturbed. `None` says only that this was not the case.
     #[inline(always)]
-    fn check_first(
+    pub fn check_known(
         &self,
-        entry: &LimiterKey<'_>,
+        limiter: &LimiterRef,
+        key: &[u8],
         cost: u64,
-        by: SessionId,
         now_ns: u64,
-    ) -> Result<Checked> {
-        let limiter = entry.limiter;
-        if let Some((line, _, state)) =
-            self.limiter_keys
-                .find_first(&self.region, entry.hash, entry)
-            && let Some(checked) = self.check_line(limiter, line, state, cost, now_ns)
-        {
-            return Ok(checked);
+    ) -> Option<Checked> {
+        if key.is_empty() || key.len() > NAME_BYTES_MAX {
+            return None;
         }
-        self.check_elsewhere(limiter, entry.key, cost, by, now_ns)
+        self.check_first(&LimiterKey::new(self, limiter, key), cost, now_ns)
+    }
+
+    #[inline(always)]
+    fn check_first(&self, entry: &LimiterKey<'_>, cost: u64, now_ns: u64) -> Option<Checked> {
+        let (line, _, state) = self
+            .limiter_keys
+            .find_first(&self.region, entry.hash, entry)?;
+        self.check_line(entry.limiter, line, state, cost, now_ns)
     }
 
     /// Not in its first cell: in another, or nowhere yet.
@@ -579,8 +585,11 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
     ) -> Result<Checked> {
+        key::check_name("key", key)?;
         let entry = LimiterKey::new(self, limiter, key);
-        if let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) {
+        if let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry)
+            && KeyState(found.state).limit() == limiter.id
+        {
             let line = self.region.line(found.at);
             if let Some(checked) = self.check_line(limiter, line, found.state, cost, now_ns) {
                 return Ok(checked);
@@ -589,7 +598,7 @@ impl Engine {
         self.check_slowly(&entry, cost, by, now_ns)
     }
 
-    /// Decides on a key found in `line` with `state`; `None` if the key or its limit changed meanwhile.
+    /// Decides on a key found in `line` with `state`, under the limiter's own limit; `None` if the key or its limit changed meanwhile.
     #[inline(always)]
     fn check_line(
         &self,
@@ -601,16 +610,14 @@ impl Engine {
     ) -> Option<Checked> {
         let state = KeyState(state);
         // Acquire: after the state. A slot still the limiter's own means that the state was, too.
-        if state.limit() != limiter.id
-            || self.region.word(limiter.control_at).load(Acquire) != limiter.control
-        {
+        if self.region.word(limiter.control_at).load(Acquire) != limiter.control {
             return None;
         }
         let moment = self.moment(now_ns);
         let value = state.value();
         let verdict = limiter.prepared.check(value, moment, cost);
         match verdict {
-            Verdict::Allowed { new_value } if new_value != value => {
+            Verdict::Allowed { new_value } if cost != 0 => {
                 // Release: nothing but itself. Acquire: the caller goes on after its admission.
                 let after = state.with_value(new_value);
                 line.state().compare_exchange(state.0, after.0).ok()?;
@@ -802,10 +809,11 @@ impl Engine {
                 *entry = Some(ahead);
             }
             for (i, entry) in entries.iter().flatten().enumerate() {
-                each(
-                    group * AHEAD + i,
-                    self.check_first(entry, cost, by, now_ns)?,
-                );
+                let checked = match self.check_first(entry, cost, now_ns) {
+                    Some(checked) => checked,
+                    None => self.check_elsewhere(limiter, entry.key, cost, by, now_ns)?,
+                };
+                each(group * AHEAD + i, checked);
             }
         }
         Ok(())

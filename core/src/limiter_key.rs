@@ -252,11 +252,14 @@ impl<'a> LimiterKey<'a> {
 impl Entry<LimiterKeys> for LimiterKey<'_> {
     #[inline(always)]
     fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        (state as u64 & MATCH_MASK == self.pattern || self.is_under_previous(state))
+            && self.has_key(region, line)
+    }
+
+    #[inline(always)]
+    fn matches_plainly(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
         // Phase, key length and limit in one comparison.
-        if state as u64 & MATCH_MASK != self.pattern && !self.is_under_previous(state) {
-            return false;
-        }
-        self.has_key(region, line)
+        state as u64 & MATCH_MASK == self.pattern && self.has_key(region, line)
     }
 
     fn payload(&self) -> u32 {

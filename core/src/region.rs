@@ -561,10 +561,10 @@ impl Region {
         self.extent_word(bit).load(Relaxed) & (1 << (bit % 64)) != 0
     }
 
-    /// Allocates the pages of `unit` if nobody has yet.
-    pub(crate) fn reach(&self, section: &Section, unit: u32) -> Result<()> {
+    /// Allocates the pages of `unit` if nobody has yet; whether it had to.
+    pub(crate) fn reach(&self, section: &Section, unit: u32) -> Result<bool> {
         if self.is_present(section, unit) {
-            return Ok(());
+            return Ok(false);
         }
         let extent = unit >> section.extent_shift;
         #[cfg(not(loom))]
@@ -576,7 +576,13 @@ impl Region {
         // Set after the pages are there; a caller that dies in between leaves pages that the next
         // one allocates again, which changes nothing.
         self.extent_word(bit).fetch_or(1 << (bit % 64), AcqRel);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the pages of every unit are allocated.
+    pub(crate) fn is_complete(&self, section: &Section) -> bool {
+        (0..section.extents())
+            .all(|extent| self.is_present(section, extent << section.extent_shift))
     }
 
     /// Fails if the file at the region's path is no longer this one. Costs a system call or two.

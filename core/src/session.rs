@@ -116,6 +116,15 @@ impl Sessions {
         }
     }
 
+    /// The descriptor whose lock keeps this process's session alive.
+    #[cfg(all(not(loom), unix))]
+    pub(crate) fn fd(&self) -> Option<std::os::fd::RawFd> {
+        use std::os::fd::{AsFd, AsRawFd};
+        self.shared
+            .as_ref()
+            .map(|shared| shared.file.as_fd().as_raw_fd())
+    }
+
     pub(crate) fn counter_at(region: &Region, index: u16, counter: usize) -> usize {
         region.session_at(u32::from(index) % region.caps().sessions) + 32 + 8 * counter
     }

@@ -50,6 +50,7 @@ use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
 use crate::sync::Wide;
 use core::marker::PhantomData;
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 pub(crate) const EMPTY: u128 = 0;
@@ -121,6 +122,11 @@ pub(crate) enum Idle {
 pub(crate) trait Entry<F: Flavour> {
     /// Whether the cell in `line`, whose state word was `state`, is live and holds this key.
     fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool;
+    /// The same for the first look, which may overlook what only a search need find.
+    #[inline(always)]
+    fn matches_plainly(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        self.matches(region, line, state)
+    }
     fn payload(&self) -> u32;
     /// Writes the key. `owner` names this incarnation of the cell to the chunks it allocates.
     fn write(&self, region: &Region, at: usize, home: u32, owner: CellOwner) -> Result<()>;
@@ -160,6 +166,9 @@ pub(crate) struct Table<F> {
     counters: usize,
     blocks_per_partition: u32,
     cap: u32,
+    /// Whether every extent is known to be allocated, which spares the first look its question. Of
+    /// this process, not of the region: it only remembers.
+    is_complete: AtomicBool,
     flavour: PhantomData<F>,
 }
 
@@ -176,6 +185,7 @@ impl<F: Flavour> Table<F> {
             counters: [header::OBJECTS, header::LIMITER_KEYS][F::COUNTER],
             blocks_per_partition: section.units / region.partitions(),
             cap: F::cap(region),
+            is_complete: AtomicBool::new(region.is_complete(&section)),
             flavour: PhantomData,
         }
     }
@@ -236,16 +246,18 @@ impl<F: Flavour> Table<F> {
         entry: &E,
     ) -> Option<(Line<'r>, u32, u128)> {
         let home = self.home(hash);
-        if !region.is_present(&self.section, home) {
+        if !self.is_complete.load(Relaxed) && !region.is_present(&self.section, home) {
             return None;
         }
         let slot = hash as u32 % CELLS_PER_BLOCK;
         let line = region.line(self.cell_at(home, slot));
         // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
         let state = line.state().load();
-        entry
-            .matches(region, line, state)
-            .then_some((line, home * CELLS_PER_BLOCK + slot, state))
+        entry.matches_plainly(region, line, state).then_some((
+            line,
+            home * CELLS_PER_BLOCK + slot,
+            state,
+        ))
     }
 
     /// Finds the live cell of a key. One line in the usual case; no writes.
@@ -342,7 +354,10 @@ impl<F: Flavour> Table<F> {
         now_ns: u64,
     ) -> Result<Found> {
         let home = self.home(hash);
-        region.reach(&self.section, home)?;
+        if region.reach(&self.section, home)? {
+            self.is_complete
+                .store(region.is_complete(&self.section), Relaxed);
+        }
         let insertion = region.word(self.section.at(home));
         for _ in 0..ROUNDS_MAX {
             // Acquire: pairs with the release of whoever finished the last insertion here, so that
