@@ -424,7 +424,7 @@ impl Engine {
                     let _ = word.compare_exchange(raw, state.freed(now_us).encode());
                     continue;
                 }
-                let look_again_ns = (state.time_us * 1_000).min(now_ns + PROBE_NS);
+                let look_again_ns = (state.time_us * 1_000).min(now_ns.saturating_add(PROBE_NS));
                 return Ok(Poll::Waiting {
                     look_again_ns,
                     wake: None,
@@ -446,7 +446,7 @@ impl Engine {
                 None
             };
             return Ok(Poll::Waiting {
-                look_again_ns: now_ns + PROBE_NS,
+                look_again_ns: now_ns.saturating_add(PROBE_NS),
                 wake,
             });
         }

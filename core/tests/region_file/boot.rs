@@ -65,8 +65,8 @@ fn region_time_goes_on_with_wall_time() {
     let (_directory, path) = place();
     open(&path);
     let after = try_open(&path, &next_boot()).unwrap();
-    let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-    assert_eq!(now_ns, 3_600 * SECOND as i64);
+    let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+    assert_eq!(now_ns, 3_600 * SECOND.cast_signed());
     assert_eq!(after.region().base_unix_ns(), UNIX_NS);
 }
 
@@ -82,8 +82,8 @@ fn region_time_does_not_go_back_when_the_wall_clock_was_set_back() {
         options.birth.boot_id = [unix_ns, 9];
         options.birth.unix_ns = unix_ns;
         let after = try_open(&path, &options).unwrap();
-        let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-        assert_eq!(now_ns, 500 * SECOND as i64);
+        let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+        assert_eq!(now_ns, 500 * SECOND.cast_signed());
     }
 }
 
@@ -94,7 +94,7 @@ fn a_limiters_state_is_kept_and_its_rate_goes_on() {
     let before = open(&path);
     let me = session(&before);
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
-    let mut take = |engine: &sprag_core::Engine, limiter, by, now_ns| {
+    let take = |engine: &sprag_core::Engine, limiter, by, now_ns| {
         let checked = engine.check(limiter, b"key", 1, by, now_ns).unwrap();
         checked.decision.is_allowed()
     };
@@ -242,8 +242,8 @@ fn an_unknown_boot_is_taken_for_this_one_while_time_does_not_go_back() {
     options.birth.unix_ns = UNIX_NS + 600 * SECOND;
     let after = try_open(&path, &options).unwrap();
     assert_eq!(file::probe(&path).unwrap().boot_id, [0; 2]);
-    let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-    assert_eq!(now_ns, 600 * SECOND as i64);
+    let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+    assert_eq!(now_ns, 600 * SECOND.cast_signed());
     let me = session(&after);
     let next = acquire(&after, me, b"a", 600 * SECOND).unwrap();
     assert!(next.token > hold.token);

@@ -3,6 +3,7 @@
 
 use crate::support::*;
 use sprag_core::region::file;
+use sprag_core::session::Process;
 use sprag_core::{Engine, Finding, Limit, SessionId};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Everything that an engine offers, on names of every length, at times of every size.
 fn use_everything(engine: &Engine, random: &mut fastrand::Rng) {
     let sessions: Vec<SessionId> = engine
-        .open_session(Default::default(), random.u64(..))
+        .open_session(Process::default(), random.u64(..))
         .into_iter()
         .chain([SessionId::DETACHED])
         .collect();
@@ -43,7 +44,7 @@ fn use_everything(engine: &Engine, random: &mut fastrand::Rng) {
             }
             engine.cancel(ticket, now_ns);
         }
-        let _ = engine.break_lock(&name, Default::default(), now_ns);
+        let _ = engine.break_lock(&name, Process::default(), now_ns);
         engine.release_by_name(&name, token, now_ns);
 
         let fence = engine.fence_name(&bytes).unwrap();

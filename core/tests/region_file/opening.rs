@@ -230,7 +230,7 @@ fn an_existing_region_keeps_its_caps_seed_and_time() {
     let engine = try_open(&path, &options).unwrap();
     assert_eq!(engine.region().caps(), CAPS);
     assert_eq!(engine.region().base_unix_ns(), UNIX_NS);
-    assert_eq!(engine.region().base_boot_ns(), 1_000 * SECOND as i64);
+    assert_eq!(engine.region().base_boot_ns(), 1_000 * SECOND.cast_signed());
     let info = file::probe(&path).unwrap();
     assert_eq!((info.caps, info.sessions), (CAPS, 0));
     assert_eq!(info.created_unix_ns, UNIX_NS);
