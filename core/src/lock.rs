@@ -429,12 +429,10 @@ impl Engine {
             kind: Kind::Lock,
             name,
         };
+        check_lease(lease_ns)?;
         match self.objects.find(&self.region, object.hash(), &object) {
             Some(found) => self.renew_cell(found.cell, token, None, now_ns, lease_ns),
-            None => {
-                check_lease(lease_ns)?;
-                Ok(Renewed::NotHeld)
-            }
+            None => Ok(Renewed::NotHeld),
         }
     }
 

@@ -44,7 +44,7 @@
 //!
 //! A waiter publishes its word, fences, reads the lock and sets *queue* if it is clear. Whoever finds
 //! no waiter clears *queue*, fences, scans again and, if it now finds one, wakes it (which sets the
-//! bit again). Both fences are SeqCst: at least one of the two sees the other's write.
+//! bit again). Both fences are `SeqCst`: at least one of the two sees the other's write.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -457,6 +457,7 @@ impl Engine {
 
     /// Leaves the queue. If the lock is free, its wake may have been meant for this waiter: the next
     /// one is returned to be woken instead.
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is left once")]
     pub fn cancel(&self, ticket: Ticket, now_ns: u64) -> Option<Wake> {
         self.free_waiter(ticket.index, ticket.word);
         // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.

@@ -188,11 +188,17 @@ fn a_region_scribbled_on_while_it_is_used_gives_wrong_answers_but_answers() {
                 })
             })
             .collect();
-        let results: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
+        let results: Vec<_> = threads
+            .into_iter()
+            .map(std::thread::ScopedJoinHandle::join)
+            .collect();
         is_over.store(true, Relaxed);
         assert!(results.iter().all(Result::is_ok));
     });
 }
+
+/// What is spoilt, where, by which bytes, and how it is found.
+type Case = (&'static str, u64, Vec<u8>, fn(&Finding) -> bool);
 
 #[test]
 fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
@@ -219,8 +225,7 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     };
     // A short name lies 24 bytes into its cell.
     let cell = |i: u64| find(&[&i.to_le_bytes()[..], &[0; 16]].concat()) - 24;
-    type Is = fn(&Finding) -> bool;
-    let cases: [(&str, u64, Vec<u8>, Is); 6] = [
+    let cases: [Case; 6] = [
         ("a phase", cell(11), vec![7], |f| {
             matches!(f, Finding::Phase { phase: 7, .. })
         }),

@@ -386,8 +386,8 @@ fn a_relative_path_stays_the_same_file_when_the_working_directory_changes() {
 fn no_descriptor_takes_the_place_of_a_closed_standard_one() {
     let (_directory, path) = place();
     let code = in_child(|| {
-        // SAFETY: closes this child's own descriptors.
         for fd in 0..3 {
+            // SAFETY: closes this child's own descriptors.
             unsafe { libc::close(fd) };
         }
         for _ in 0..2 {
