@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
 use crate::region::header;
 use crate::region::memory::Line;
-use crate::session::{GENERATION_BITS, Process, SessionId};
+use crate::session::{GENERATION_BITS, Process, SessionId, Sessions};
 use crate::table::{Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -572,7 +572,7 @@ impl Engine {
             }
             let lock = State::decode(state);
             let hold = lock.holder.map(|holder| HoldStatus {
-                process: self.sessions.process(&self.region, holder),
+                process: Sessions::process(&self.region, holder),
                 detached: holder == SessionId::DETACHED,
                 lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
                 since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),

@@ -61,6 +61,27 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
 }
 
 #[test]
+fn tokens_rise_past_those_whose_pages_a_power_failure_lost() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let me = session(&engine);
+    let take = || {
+        let hold = acquire(&engine, me, b"a", 0).unwrap();
+        engine.release(&hold, || 0);
+        hold.token
+    };
+    take();
+    let on_disk = std::fs::read(&path).unwrap();
+    let last = (0..10_000).map(|_| take()).max().unwrap();
+    drop(engine);
+    std::fs::write(&path, &on_disk).unwrap();
+
+    let after = try_open(&path, &next_boot()).unwrap();
+    let me = session(&after);
+    assert!(acquire(&after, me, b"a", 3_600 * SECOND).unwrap().token > last);
+}
+
+#[test]
 fn region_time_goes_on_with_wall_time() {
     let (_directory, path) = place();
     open(&path);

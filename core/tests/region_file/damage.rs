@@ -4,7 +4,7 @@
 use crate::support::*;
 use sprag_core::region::file;
 use sprag_core::session::Process;
-use sprag_core::{Engine, Finding, Limit, SessionId};
+use sprag_core::{Engine, Error, Finding, Limit, SessionId, TOKEN_MAX};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -96,6 +96,68 @@ fn spoil(path: &Path, at: u64, every: usize, random: &mut fastrand::Rng) {
     for (i, word) in noise.chunks(8).enumerate() {
         if random.usize(..every) == 0 {
             file.write_all_at(word, at + i as u64 * 8).unwrap();
+        }
+    }
+}
+
+#[test]
+fn hints_next_to_an_overflow_are_only_hints() {
+    let (_directory, path) = place();
+    for hint in [u64::MAX, u64::MAX - 1, u64::from(u32::MAX), 1 << 63] {
+        for at in (192..256).chain(256..384).step_by(8) {
+            let _ = std::fs::remove_file(&path);
+            drop(open(&path));
+            scribble(&path, at, &hint.to_le_bytes());
+            let engine = open(&path);
+            let me = session(&engine);
+            assert!(acquire(&engine, me, b"a", 0).is_some(), "{at}: {hint}");
+            assert!(
+                acquire(&engine, me, &[b'x'; 500], 0).is_some(),
+                "{at}: {hint}"
+            );
+            let name = engine.lock_name(b"a").unwrap();
+            engine.break_lock(&name, Process::default(), 0).unwrap();
+            assert!(engine.breaks().len() <= 64);
+            let ticket = engine.enqueue(&name, me, 0, SECOND).unwrap();
+            engine.cancel(ticket, 0);
+        }
+    }
+}
+
+#[test]
+fn a_floor_past_the_highest_token_leaves_no_tokens_rather_than_old_ones() {
+    let (_directory, path) = place();
+    for floor in [TOKEN_MAX, TOKEN_MAX + 1, TOKEN_MAX + 8, u64::MAX] {
+        let _ = std::fs::remove_file(&path);
+        let engine = open(&path);
+        let me = session(&engine);
+        for partition in 0..64 {
+            scribble(&path, 4_096 + partition * 8, &floor.to_le_bytes());
+        }
+        for name in [b"a", b"b", b"c"] {
+            let name = engine.lock_name(name).unwrap();
+            let result = engine.try_acquire(&name, me, 0, SECOND);
+            assert!(
+                matches!(result, Err(Error::TokensExhausted { .. })),
+                "{floor}: {result:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_time_past_all_times_ends_a_lease_no_later_than_it_says() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let me = session(&engine);
+    let name = engine.lock_name(b"a").unwrap();
+    for now_ns in [1 << 62, u64::MAX - SECOND, u64::MAX] {
+        if let Ok(sprag_core::lock::Attempt::Granted(grant)) =
+            engine.try_acquire(&name, me, now_ns, 30 * SECOND)
+        {
+            assert!(!engine.is_held(&grant, grant.deadline_ns));
+            assert!(engine.is_held(&grant, grant.deadline_ns - 1_000));
+            engine.release(&grant, || now_ns);
         }
     }
 }
