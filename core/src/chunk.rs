@@ -59,10 +59,10 @@ pub(crate) fn write(
                 });
             }
             looked += 1;
-            next = if next + 1 >= section.units {
-                0
-            } else {
-                next + 1
+            // The hint may be anything.
+            next = match next.checked_add(1) {
+                Some(after) if after < section.units => after,
+                _ => 0,
             };
             region.reach(section, next)?;
             let word = region.word(section.at(next));

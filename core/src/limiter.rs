@@ -796,11 +796,11 @@ impl Engine {
         now_ns: u64,
         mut each: impl FnMut(usize, Checked),
     ) -> Result<()> {
+        // As many misses in flight as a core keeps apart, and few enough to stay in the first cache.
+        const AHEAD: usize = 32;
         for key in keys {
             key::check_name("key", key.as_ref())?;
         }
-        // As many misses in flight as a core keeps apart, and few enough to stay in the first cache.
-        const AHEAD: usize = 32;
         for (group, keys) in keys.chunks(AHEAD).enumerate() {
             let mut entries: [Option<LimiterKey<'_>>; AHEAD] = [const { None }; AHEAD];
             for (entry, key) in entries.iter_mut().zip(keys) {

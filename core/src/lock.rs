@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
 use crate::region::header;
 use crate::region::memory::Line;
-use crate::session::{GENERATION_BITS, Process, SessionId};
+use crate::session::{GENERATION_BITS, Process, SessionId, Sessions};
 use crate::table::{Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -47,6 +47,7 @@ const HELD: u128 = 1 << 3;
 const QUEUE: u128 = 1 << 4;
 const TIME: u32 = 23;
 const TIME_BITS: u32 = 52;
+const TIME_US_MAX: u64 = (1 << TIME_BITS) - 1;
 const TOKEN: u32 = 75;
 
 /// The shortest lease, in nanoseconds: one millisecond.
@@ -70,7 +71,9 @@ impl State {
             holder: None,
             queue: false,
             time_us: 0,
-            token,
+            // A floor past the highest is damaged: the lock then has no tokens left. Cut off at the
+            // word's end instead, its tokens would start anew.
+            token: token.min(TOKEN_MAX),
         }
     }
 
@@ -89,7 +92,7 @@ impl State {
     pub(crate) fn encode(self) -> u128 {
         let holder = self.holder.map_or(0, |session| HELD | session.bits() << 5);
         let queue = if self.queue { QUEUE } else { 0 };
-        let time_us = self.time_us.min((1 << TIME_BITS) - 1);
+        let time_us = self.time_us.min(TIME_US_MAX);
         LIVE | holder | queue | u128::from(time_us) << TIME | u128::from(self.token) << TOKEN
     }
 
@@ -105,11 +108,10 @@ impl State {
     }
 
     /// The word after `state` when `by` is granted the lock until `until_us`, and the token; phase and
-    /// queue are kept. `None` when tokens are used up.
+    /// queue are kept. `None` when tokens are used up. `until_us` is one that [`until_us`] gives.
     #[inline(always)]
     pub(crate) fn granted(state: u128, by: SessionId, until_us: u64) -> Option<(u64, u128)> {
         let token = field(state, TOKEN, 53) + 1;
-        let until_us = until_us.min((1 << TIME_BITS) - 1);
         let after = state & (PHASE_MASK | QUEUE)
             | HELD
             | by.bits() << 5
@@ -223,7 +225,11 @@ fn check_lease(lease_ns: u64) -> Result<()> {
 /// The engine's end of a lease, in microseconds: rounded up, so never before the holder's own.
 #[inline(always)]
 pub(crate) fn until_us(now_ns: u64, lease_ns: u64) -> u64 {
-    (now_ns + lease_ns).div_ceil(1_000)
+    // A time that no word can hold comes only from a region whose clock words are damaged.
+    now_ns
+        .saturating_add(lease_ns)
+        .div_ceil(1_000)
+        .min(TIME_US_MAX)
 }
 
 impl Engine {
@@ -442,12 +448,10 @@ impl Engine {
             kind: Kind::Lock,
             name,
         };
+        check_lease(lease_ns)?;
         match self.objects.find(&self.region, object.hash(), &object) {
             Some(found) => self.renew_cell(found.cell, token, None, now_ns, lease_ns),
-            None => {
-                check_lease(lease_ns)?;
-                Ok(Renewed::NotHeld)
-            }
+            None => Ok(Renewed::NotHeld),
         }
     }
 
@@ -587,7 +591,7 @@ impl Engine {
             }
             let lock = State::decode(state);
             let hold = lock.holder.map(|holder| HoldStatus {
-                process: self.sessions.process(&self.region, holder),
+                process: Sessions::process(&self.region, holder),
                 detached: holder == SessionId::DETACHED,
                 lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
                 since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),

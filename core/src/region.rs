@@ -20,9 +20,9 @@
 //! extent only marks it, which keeps sweeps off untouched pages.
 //!
 //! Nothing in a region is a pointer. Whoever may write the file can falsify what it says; [`memory`]
-//! keeps that from ever becoming an access outside it. One thing cannot be kept off: a writer who
-//! *truncates* the file, or makes a hole in it on a full file system, makes the kernel send SIGBUS to
-//! those who touch the missing pages.
+//! keeps that from ever becoming an access outside it. One thing cannot be kept off: a writer who takes
+//! pages away (truncates the file, or makes holes in it or falsifies which there are while the file
+//! system is full) makes the kernel send SIGBUS to those who touch them.
 
 #[cfg(all(not(loom), target_os = "linux"))]
 mod boot;

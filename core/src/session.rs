@@ -273,7 +273,7 @@ impl Sessions {
     }
 
     /// What a session says of its process; `None` if the session is not open any more.
-    pub(crate) fn process(&self, region: &Region, session: SessionId) -> Option<Process> {
+    pub(crate) fn process(region: &Region, session: SessionId) -> Option<Process> {
         if u32::from(session.index) >= region.caps().sessions {
             return None;
         }

@@ -161,6 +161,10 @@ pub(crate) struct Actor<'a> {
 /// Rounds after which a loop that others keep disturbing gives up: only a scribbled region gets here.
 pub(crate) const ROUNDS_MAX: u32 = 1 << 16;
 
+/// Passes over the whole table, to correct a counter, after which an insertion takes the table for as
+/// full as the counter keeps saying.
+const RECOUNTS_MAX: u32 = 64;
+
 pub(crate) struct Table<F> {
     section: Section,
     counters: usize,
@@ -359,6 +363,7 @@ impl<F: Flavour> Table<F> {
                 .store(region.is_complete(&self.section), Relaxed);
         }
         let insertion = region.word(self.section.at(home));
+        let mut recounts = 0;
         for _ in 0..ROUNDS_MAX {
             // Acquire: pairs with the release of whoever finished the last insertion here, so that
             // the search below sees every key inserted before.
@@ -370,7 +375,7 @@ impl<F: Flavour> Table<F> {
             if let Some(found) = self.search(region, home, hash, entry) {
                 return Ok(found);
             }
-            if !self.admit(region, actor, home, now_ns)? {
+            if !self.admit(region, actor, home, now_ns, &mut recounts)? {
                 continue;
             }
             match self.insert(region, actor, home, hash, entry, decided) {
@@ -607,7 +612,14 @@ impl<F: Flavour> Table<F> {
 
     /// Counts a new cell in, against the cap and the session's share, making room if need be.
     /// `false`: room was made or a count corrected, look again.
-    fn admit(&self, region: &Region, actor: &Actor<'_>, home: u32, now_ns: u64) -> Result<bool> {
+    fn admit(
+        &self,
+        region: &Region,
+        actor: &Actor<'_>,
+        home: u32,
+        now_ns: u64,
+        recounts: &mut u32,
+    ) -> Result<bool> {
         let live = region.word(self.counters + LIVE_COUNT);
         let mine = region.word(Sessions::counter_at(
             region,
@@ -622,7 +634,8 @@ impl<F: Flavour> Table<F> {
             if self.make_room(region, actor, home, session, now_ns) {
                 return Ok(false);
             }
-            if self.recount(region, session) >= u64::from(actor.share) {
+            *recounts += 1;
+            if self.recount(region, session) >= u64::from(actor.share) || *recounts > RECOUNTS_MAX {
                 return Err(Error::ShareExceeded {
                     what: F::WHAT,
                     used,
@@ -636,7 +649,8 @@ impl<F: Flavour> Table<F> {
             if self.make_room(region, actor, home, None, now_ns) {
                 return Ok(false);
             }
-            if self.recount(region, None) >= u64::from(self.cap) {
+            *recounts += 1;
+            if self.recount(region, None) >= u64::from(self.cap) || *recounts > RECOUNTS_MAX {
                 return Err(Error::Full {
                     what: F::WHAT,
                     cap: self.cap.into(),

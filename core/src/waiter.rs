@@ -44,7 +44,7 @@
 //!
 //! A waiter publishes its word, fences, reads the lock and sets *queue* if it is clear. Whoever finds
 //! no waiter clears *queue*, fences, scans again and, if it now finds one, wakes it (which sets the
-//! bit again). Both fences are SeqCst: at least one of the two sees the other's write.
+//! bit again). Both fences are `SeqCst`: at least one of the two sees the other's write.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -424,7 +424,7 @@ impl Engine {
                     let _ = word.compare_exchange(raw, state.freed(now_us).encode());
                     continue;
                 }
-                let look_again_ns = (state.time_us * 1_000).min(now_ns + PROBE_NS);
+                let look_again_ns = (state.time_us * 1_000).min(now_ns.saturating_add(PROBE_NS));
                 return Ok(Poll::Waiting {
                     look_again_ns,
                     wake: None,
@@ -447,7 +447,7 @@ impl Engine {
                 None
             };
             return Ok(Poll::Waiting {
-                look_again_ns: now_ns + PROBE_NS,
+                look_again_ns: now_ns.saturating_add(PROBE_NS),
                 wake,
             });
         }
@@ -458,6 +458,7 @@ impl Engine {
 
     /// Leaves the queue. If the lock is free, its wake may have been meant for this waiter: the next
     /// one is returned to be woken instead.
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is left once")]
     pub fn cancel(&self, ticket: Ticket, now_ns: u64) -> Option<Wake> {
         self.free_waiter(ticket.index, ticket.word);
         // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.

@@ -61,12 +61,33 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
 }
 
 #[test]
+fn tokens_rise_past_those_whose_pages_a_power_failure_lost() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let me = session(&engine);
+    let take = || {
+        let hold = acquire(&engine, me, b"a", 0).unwrap();
+        engine.release(&hold, || 0);
+        hold.token
+    };
+    take();
+    let on_disk = std::fs::read(&path).unwrap();
+    let last = (0..10_000).map(|_| take()).max().unwrap();
+    drop(engine);
+    std::fs::write(&path, &on_disk).unwrap();
+
+    let after = try_open(&path, &next_boot()).unwrap();
+    let me = session(&after);
+    assert!(acquire(&after, me, b"a", 3_600 * SECOND).unwrap().token > last);
+}
+
+#[test]
 fn region_time_goes_on_with_wall_time() {
     let (_directory, path) = place();
     open(&path);
     let after = try_open(&path, &next_boot()).unwrap();
-    let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-    assert_eq!(now_ns, 3_600 * SECOND as i64);
+    let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+    assert_eq!(now_ns, 3_600 * SECOND.cast_signed());
     assert_eq!(after.region().base_unix_ns(), UNIX_NS);
 }
 
@@ -82,8 +103,8 @@ fn region_time_does_not_go_back_when_the_wall_clock_was_set_back() {
         options.birth.boot_id = [unix_ns, 9];
         options.birth.unix_ns = unix_ns;
         let after = try_open(&path, &options).unwrap();
-        let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-        assert_eq!(now_ns, 500 * SECOND as i64);
+        let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+        assert_eq!(now_ns, 500 * SECOND.cast_signed());
     }
 }
 
@@ -94,7 +115,7 @@ fn a_limiters_state_is_kept_and_its_rate_goes_on() {
     let before = open(&path);
     let me = session(&before);
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
-    let mut take = |engine: &sprag_core::Engine, limiter, by, now_ns| {
+    let take = |engine: &sprag_core::Engine, limiter, by, now_ns| {
         let checked = engine.check(limiter, b"key", 1, by, now_ns).unwrap();
         checked.decision.is_allowed()
     };
@@ -242,8 +263,8 @@ fn an_unknown_boot_is_taken_for_this_one_while_time_does_not_go_back() {
     options.birth.unix_ns = UNIX_NS + 600 * SECOND;
     let after = try_open(&path, &options).unwrap();
     assert_eq!(file::probe(&path).unwrap().boot_id, [0; 2]);
-    let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-    assert_eq!(now_ns, 600 * SECOND as i64);
+    let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+    assert_eq!(now_ns, 600 * SECOND.cast_signed());
     let me = session(&after);
     let next = acquire(&after, me, b"a", 600 * SECOND).unwrap();
     assert!(next.token > hold.token);

@@ -230,7 +230,7 @@ fn an_existing_region_keeps_its_caps_seed_and_time() {
     let engine = try_open(&path, &options).unwrap();
     assert_eq!(engine.region().caps(), CAPS);
     assert_eq!(engine.region().base_unix_ns(), UNIX_NS);
-    assert_eq!(engine.region().base_boot_ns(), 1_000 * SECOND as i64);
+    assert_eq!(engine.region().base_boot_ns(), 1_000 * SECOND.cast_signed());
     let info = file::probe(&path).unwrap();
     assert_eq!((info.caps, info.sessions), (CAPS, 0));
     assert_eq!(info.created_unix_ns, UNIX_NS);
@@ -386,8 +386,8 @@ fn a_relative_path_stays_the_same_file_when_the_working_directory_changes() {
 fn no_descriptor_takes_the_place_of_a_closed_standard_one() {
     let (_directory, path) = place();
     let code = in_child(|| {
-        // SAFETY: closes this child's own descriptors.
         for fd in 0..3 {
+            // SAFETY: closes this child's own descriptors.
             unsafe { libc::close(fd) };
         }
         for _ in 0..2 {

@@ -3,6 +3,7 @@
 use crate::support::*;
 use sprag_core::lock::Released;
 use sprag_core::region::file;
+use sprag_core::session::Process;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -121,6 +122,33 @@ fn two_holds_never_overlap_and_tokens_rise_across_processes() {
         .collect();
     assert_eq!(tokens.len() as u64, 3 * ROUNDS);
     assert!(tokens.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+}
+
+#[test]
+fn threads_that_open_a_session_at_once_in_one_opening_get_one_that_lives() {
+    for _ in 0..50 {
+        let (_directory, path) = place();
+        let engine = open(&path);
+        let barrier = std::sync::Barrier::new(4);
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        engine.open_session(Process::default(), 0).ok()
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .filter_map(|t| t.join().unwrap())
+                .collect()
+        });
+        assert_eq!(opened.len(), 1);
+        assert!(engine.is_alive(opened[0]));
+        assert!(open(&path).is_alive(opened[0]));
+        assert_eq!(file::probe(&path).unwrap().sessions, 1);
+    }
 }
 
 #[test]

@@ -58,10 +58,16 @@ impl Directory {
 /// A directory of its own, and the path of a region in it.
 pub(crate) fn place() -> (Directory, PathBuf) {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("region");
-    (Directory { directory, _turn }, path)
+    (
+        Directory {
+            directory,
+            _turn: turn,
+        },
+        path,
+    )
 }
 
 pub(crate) fn open(path: &Path) -> Engine {
