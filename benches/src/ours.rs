@@ -69,11 +69,11 @@ pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
         fill_locks(&home.space, case.universe)?;
         let waits = case.threads > 1;
         return Ok(Side::new(case.threads, operations, move |thread| {
-            let keys = &sequences[thread];
+            let (home, keys) = (&home, &sequences[thread]);
             if waits {
-                lock_and_unlock_waiting(&home.space, keys, passes)
+                lock_and_unlock_waiting(home, keys, passes)
             } else {
-                lock_and_unlock(&home.space, keys, passes)
+                lock_and_unlock(home, keys, passes)
             }
         }));
     }
@@ -82,13 +82,13 @@ pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
     if case.is_text {
         let sequences = texts(&sequences);
         return Ok(Side::new(case.threads, operations, move |thread| {
-            let _ = &home;
+            let _whole = &home;
             check(&limiter, &sequences[thread], passes)
         }));
     }
     let is_batch = case.work == Work::CheckBatch;
     Ok(Side::new(case.threads, operations, move |thread| {
-        let _ = &home;
+        let _whole = &home;
         if is_batch {
             check_batches(&limiter, &sequences[thread], passes)
         } else {
@@ -150,11 +150,11 @@ fn check_batches(limiter: &Limiter, keys: &[Key], passes: usize) -> Result<u64> 
 }
 
 #[inline(never)]
-fn lock_and_unlock(space: &Space, keys: &[Key], passes: usize) -> Result<u64> {
+fn lock_and_unlock(home: &Home, keys: &[Key], passes: usize) -> Result<u64> {
     let mut admitted = 0;
     for _ in 0..passes {
         for key in keys {
-            if let Some(hold) = space.lock(key)?.try_acquire()? {
+            if let Some(hold) = home.space.lock(key)?.try_acquire()? {
                 black_box(hold.token());
                 admitted += 1;
             }
@@ -165,11 +165,11 @@ fn lock_and_unlock(space: &Space, keys: &[Key], passes: usize) -> Result<u64> {
 
 /// As [`lock_and_unlock`] where another thread may hold the key: the peers wait for it, so we do.
 #[inline(never)]
-fn lock_and_unlock_waiting(space: &Space, keys: &[Key], passes: usize) -> Result<u64> {
+fn lock_and_unlock_waiting(home: &Home, keys: &[Key], passes: usize) -> Result<u64> {
     let mut admitted = 0;
     for _ in 0..passes {
         for key in keys {
-            let hold = space.lock(key)?.acquire()?;
+            let hold = home.space.lock(key)?.acquire()?;
             black_box(hold.token());
             admitted += 1;
         }
