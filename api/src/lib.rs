@@ -52,7 +52,8 @@ pub use owner::{Owner, OwnerHold, OwnerLock};
 pub use space::{IntoLimit, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::lock::BreakRecord;
 pub use sprag_core::region::Caps;
-pub use sprag_core::{Limit, TOKEN_MAX};
+pub use sprag_core::limit::{self, Limit};
+pub use sprag_core::TOKEN_MAX;
 
 /// The fence to embed in your own storage, and the error for a token that came too late.
 pub mod embed {
