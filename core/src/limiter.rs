@@ -36,7 +36,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher};
 use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, convert};
-use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
+use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::{Kind, Name, Object, Plain};
 use crate::region::memory::Line;
 use crate::region::{LIMITS, Region, header};
@@ -814,6 +814,19 @@ impl Engine {
     /// How many keys the region's limiters have now.
     pub fn limiter_key_count(&self) -> u64 {
         self.limiter_keys.live_count(&self.region)
+    }
+
+    /// Bytes that these keys take in the region: each its cell, its share of the block's header line,
+    /// and the chunks of a key too long for its cell. A region is sized so that the table is three
+    /// quarters full at the cap. Reads the whole table.
+    pub fn limiter_key_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.limiter_keys.for_each(&self.region, |_, at, state| {
+            if phase(state) == LIVE {
+                bytes += LimiterKeys::bytes(&self.region, at, state);
+            }
+        });
+        bytes
     }
 
     /// The names of the limiters that begin with `prefix`, with their limits.
