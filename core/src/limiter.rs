@@ -829,8 +829,16 @@ impl Engine {
         bytes
     }
 
-    /// The names of the limiters that begin with `prefix`, with their limits.
-    pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit)) {
+    /// The names of the limiters that begin with `prefix`, with their limits and how many keys each
+    /// has now. Reads both tables whole; stops no one.
+    pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit, u64)) {
+        let mut keys = vec![0; LIMITS as usize];
+        self.limiter_keys.for_each(&self.region, |_, _, state| {
+            if phase(state) == LIVE {
+                keys[(KeyState(state).limit() % LIMITS) as usize] += 1;
+            }
+        });
+        let keys_under = |slot: Option<u32>| slot.map_or(0, |id| keys[(id % LIMITS) as usize]);
         self.objects.for_each(&self.region, |_, at, state| {
             if phase(state) != LIVE
                 || crate::object::Objects::kind(&self.region, at) != Kind::Limiter as u8
@@ -842,7 +850,8 @@ impl Engine {
             if let Some(limit) = slots.current.and_then(|id| prepared(&self.region, id))
                 && name.starts_with(prefix)
             {
-                visit(name, limit.definition());
+                let keys = keys_under(slots.current) + keys_under(slots.previous);
+                visit(name, limit.definition(), keys);
             }
         });
     }
