@@ -52,7 +52,7 @@ pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
 pub use owner::{Owner, OwnerHold, OwnerLock};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
-pub use sprag_core::TOKEN_MAX;
+pub use sprag_core::{Error as EngineError, TOKEN_MAX};
 pub use sprag_core::limit::{self, Limit};
 pub use sprag_core::lock::BreakRecord;
 pub use sprag_core::region::Caps;
