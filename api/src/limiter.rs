@@ -40,6 +40,12 @@ impl Decision {
         self.0.decision.retry_after_ns().map(Duration::from_nanos)
     }
 
+    /// How long until a further check of `cost` would be allowed, if nobody else takes any: zero if it
+    /// would be at once, `None` if it never can be.
+    pub fn wait_for(&self, cost: u64) -> Option<Duration> {
+        self.0.decision.wait_ns_for(cost).map(Duration::from_nanos)
+    }
+
     /// How long until nothing is used any more, if nobody takes any; `None` for never.
     pub fn reset_after(&self) -> Option<Duration> {
         self.0.decision.reset_after_ns().map(Duration::from_nanos)

@@ -111,13 +111,7 @@ impl SpaceBuilder {
             }
             None => Clock::host()?,
         };
-        let birth = Birth {
-            hash_seed: crate::host::identity::random_u64()?,
-            unix_ns: clock.unix_ns(),
-            boot_ns: clock.precise_ns(),
-            boot_id,
-            floor: 0,
-        };
+        let birth = birth(&clock, boot_id)?;
         let engine = match &parsed {
             Url::Mem => Engine::local(Region::anonymous(self.caps, birth)?),
             _ => self.open_shared(&parsed, birth)?,
@@ -185,6 +179,17 @@ impl SpaceBuilder {
     }
 }
 
+/// What a region would be born with now.
+pub(crate) fn birth(clock: &Clock, boot_id: [u64; 2]) -> Result<Birth> {
+    Ok(Birth {
+        hash_seed: crate::host::identity::random_u64()?,
+        unix_ns: clock.unix_ns(),
+        boot_ns: clock.precise_ns(),
+        boot_id,
+        floor: 0,
+    })
+}
+
 fn identity() -> Result<(Process, [u64; 2])> {
     let identity = crate::host::identity::ProcessIdentity::of_this_process()?;
     let process = Process {
@@ -214,6 +219,17 @@ pub struct LockInfo {
     pub held_for: Option<Duration>,
     /// How many wait for it.
     pub waiters: u32,
+}
+
+/// What is known of a limiter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimiterInfo {
+    /// The limiter's name.
+    pub name: Vec<u8>,
+    /// Its limit.
+    pub limit: Limit,
+    /// How many keys have an entry: those with something used, and full ones not reclaimed yet.
+    pub keys: u64,
 }
 
 impl Space {
@@ -274,6 +290,19 @@ impl Space {
             });
         locks.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(locks)
+    }
+
+    /// The limiters whose names begin with `prefix`, by name. Reads the whole region; stops no one.
+    pub fn limiters<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LimiterInfo>> {
+        self.inner.check_process()?;
+        let mut limiters = Vec::new();
+        self.inner
+            .engine
+            .for_each_limiter(prefix.as_ref(), |name, limit, keys| {
+                limiters.push(LimiterInfo { name, limit, keys });
+            });
+        limiters.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(limiters)
     }
 
     /// Takes the lock `name` away from whoever holds it, and notes who did it; the token that was

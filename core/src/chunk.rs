@@ -16,11 +16,17 @@ use crate::region::{Region, header};
 use crate::table::CellOwner;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 
-const PAYLOAD: usize = 48;
+const CHUNK_BYTES: usize = 64;
+const PAYLOAD: usize = CHUNK_BYTES - 16;
 const CHAIN_MAX: usize = NAME_BYTES_MAX.div_ceil(PAYLOAD);
 const TAKEN: u64 = 1 << 63;
 /// What [`Error::Full`] says there is no room for.
 pub(crate) const WHAT: &str = "long name";
+
+/// Bytes of the chunks that a name of `len` bytes takes.
+pub(crate) fn bytes(len: usize) -> u64 {
+    (len.div_ceil(PAYLOAD).min(CHAIN_MAX) * CHUNK_BYTES) as u64
+}
 
 fn owner_word(owner: CellOwner) -> u64 {
     TAKEN

@@ -36,7 +36,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher, NAME_BYTES_MAX};
 use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, convert};
-use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
+use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::{Kind, Name, Object, Plain};
 use crate::region::memory::Line;
 use crate::region::{LIMITS, Region, header};
@@ -824,8 +824,29 @@ impl Engine {
         self.limiter_keys.live_count(&self.region)
     }
 
-    /// The names of the limiters that begin with `prefix`, with their limits.
-    pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit)) {
+    /// Bytes that these keys take in the region: each its cell, its share of the block's header line,
+    /// and the chunks of a key too long for its cell. A region is sized so that the table is three
+    /// quarters full at the cap. Reads the whole table.
+    pub fn limiter_key_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.limiter_keys.for_each(&self.region, |_, at, state| {
+            if phase(state) == LIVE {
+                bytes += LimiterKeys::bytes(&self.region, at, state);
+            }
+        });
+        bytes
+    }
+
+    /// The names of the limiters that begin with `prefix`, with their limits and how many keys each
+    /// has now. Reads both tables whole; stops no one.
+    pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit, u64)) {
+        let mut keys = vec![0; LIMITS as usize];
+        self.limiter_keys.for_each(&self.region, |_, _, state| {
+            if phase(state) == LIVE {
+                keys[(KeyState(state).limit() % LIMITS) as usize] += 1;
+            }
+        });
+        let keys_under = |slot: Option<u32>| slot.map_or(0, |id| keys[(id % LIMITS) as usize]);
         self.objects.for_each(&self.region, |_, at, state| {
             if phase(state) != LIVE
                 || crate::object::Objects::kind(&self.region, at) != Kind::Limiter as u8
@@ -837,7 +858,8 @@ impl Engine {
             if let Some(limit) = slots.current.and_then(|id| prepared(&self.region, id))
                 && name.starts_with(prefix)
             {
-                visit(name, limit.definition());
+                let keys = keys_under(slots.current) + keys_under(slots.previous);
+                visit(name, limit.definition(), keys);
             }
         });
     }

@@ -180,6 +180,11 @@ impl Section {
         self.offset + unit as usize * self.unit_bytes
     }
 
+    /// A unit's bytes over the `parts` that share it.
+    pub(crate) fn bytes_per(&self, parts: u32) -> u64 {
+        self.unit_bytes as u64 / u64::from(parts)
+    }
+
     fn extents(&self) -> u32 {
         self.units.div_ceil(1 << self.extent_shift)
     }

@@ -858,6 +858,14 @@ fn run_against_model(limit: Limit, start_ns: u64, steps: &[Step]) -> Result<(), 
             }
             None => prop_assert!(cost > model.capacity()),
         }
+        match decision.wait_ns_for(cost) {
+            Some(0) => prop_assert!(cost == 0 || model.would_admit(u128::from(now_ns), cost)),
+            Some(wait_ns) => {
+                prop_assert!(!model.would_admit(after(wait_ns) - 1, cost));
+                prop_assert!(wait_ns == u64::MAX || model.would_admit(after(wait_ns), cost));
+            }
+            None => prop_assert!(cost > model.capacity()),
+        }
         match decision.reset_after_ns() {
             Some(0) => prop_assert_eq!(model.used(now_ns), whole(0)),
             Some(wait_ns) => {
