@@ -60,7 +60,7 @@ fn use_everything(engine: &Engine, random: &mut fastrand::Rng) {
         }
     }
     engine.for_each_lock(b"", 0, |_| {});
-    engine.for_each_limiter(b"", |_, _| {});
+    engine.for_each_limiter(b"", |_, _, _| {});
     engine.breaks();
     engine.region().allocated_bytes();
     for session in sessions {
