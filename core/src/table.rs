@@ -50,8 +50,9 @@ use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
 use crate::sync::Wide;
 use core::marker::PhantomData;
-use core::sync::atomic::AtomicBool;
+// Process-local, and only hints: models need not see them.
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 pub(crate) const EMPTY: u128 = 0;
 pub(crate) const CLAIMED: u128 = 1;
@@ -95,7 +96,18 @@ pub(crate) trait Flavour {
     /// The state of a new entry. Runs after the insertion was decided, so what it reads is at least
     /// as new as the last retirement of the same key.
     fn live(region: &Region, at: usize, claimed: u128) -> u128;
-    fn idle(region: &Region, at: usize, live: u128) -> Idle;
+    /// When the entry in `cell`, whose state is `live`, is no different from a new one. May ask
+    /// `is_alive` of the sessions that it names.
+    fn idle(
+        region: &Region,
+        cell: u32,
+        at: usize,
+        live: u128,
+        now_ns: u64,
+        is_alive: &mut dyn FnMut(SessionId) -> bool,
+    ) -> Idle;
+    /// Notes that an entry which was idle from `at_ns` on is about to be reclaimed.
+    fn note_reclaim(region: &Region, at_ns: u64);
     fn retired(region: &Region, at: usize, live: u128) -> u128;
     /// Saves what must outlive the entry. Runs at least once between RETIRED and EMPTY.
     fn preserve(region: &Region, partition: u32, retired: u128);
@@ -149,6 +161,24 @@ pub(crate) struct Found {
     pub(crate) state: u128,
 }
 
+/// Whether room was made.
+enum Room {
+    Found,
+    /// Every cell was looked at, and all are in use.
+    None,
+    /// As when it was last looked: nothing can have become idle since.
+    NoneYet,
+}
+
+/// How an insertion went.
+enum Insertion {
+    Done(Found),
+    /// Inserted, and reclaimed by somebody else since.
+    Gone,
+    /// Somebody else got in between: nothing was inserted.
+    Beaten,
+}
+
 /// Who inserts, and how much of the region it may fill.
 #[derive(Clone, Copy)]
 pub(crate) struct Actor<'a> {
@@ -173,8 +203,13 @@ pub(crate) struct Table<F> {
     /// Whether every extent is known to be allocated, which spares the first look its question. Of
     /// this process, not of the region: it only remembers.
     is_complete: AtomicBool,
+    /// Until when this process's session, at its share, has nothing that could be reclaimed.
+    share_quiet_until_us: AtomicU64,
     flavour: PhantomData<F>,
 }
+
+/// The longest that a session at its share trusts what it found when it last looked, in nanoseconds.
+const SHARE_QUIET_NS_MAX: u64 = 1_000_000_000;
 
 const LIVE_COUNT: usize = 0;
 const HAND: usize = 8;
@@ -190,6 +225,7 @@ impl<F: Flavour> Table<F> {
             blocks_per_partition: section.units / region.partitions(),
             cap: F::cap(region),
             is_complete: AtomicBool::new(region.is_complete(&section)),
+            share_quiet_until_us: AtomicU64::new(0),
             flavour: PhantomData,
         }
     }
@@ -379,8 +415,10 @@ impl<F: Flavour> Table<F> {
                 continue;
             }
             match self.insert(region, actor, home, hash, entry, decided) {
-                Ok(Some(found)) => return Ok(found),
-                Ok(None) => self.count_out(region, actor.session.index),
+                Ok(Insertion::Done(found)) => return Ok(found),
+                // Whoever reclaimed it counted it out.
+                Ok(Insertion::Gone) => {}
+                Ok(Insertion::Beaten) => self.count_out(region, actor.session.index),
                 Err(error) => {
                     self.count_out(region, actor.session.index);
                     return Err(error);
@@ -425,7 +463,7 @@ impl<F: Flavour> Table<F> {
         None
     }
 
-    /// Steps 3 to 6. `None` when somebody else got in between: start over.
+    /// Steps 3 to 6.
     fn insert<E: Entry<F>>(
         &self,
         region: &Region,
@@ -434,7 +472,7 @@ impl<F: Flavour> Table<F> {
         hash: u64,
         entry: &E,
         decided: u64,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Insertion> {
         let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash)? else {
             return Err(Error::Full {
                 what: F::WHAT,
@@ -449,7 +487,7 @@ impl<F: Flavour> Table<F> {
         };
         let claimed = F::claimed(empty, claim);
         if region.wide(at).compare_exchange(empty, claimed).is_err() {
-            return Ok(None);
+            return Ok(Insertion::Beaten);
         }
         // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
         let creator = region.half(self.creator_at(cell));
@@ -485,14 +523,18 @@ impl<F: Flavour> Table<F> {
             let _ = region
                 .wide(at)
                 .compare_exchange(claimed, F::emptied(claimed));
-            return Ok(None);
+            return Ok(Insertion::Beaten);
         }
         self.finish(region, home, naming);
         self.stir(region);
-        // The entry may have been used, or retired, already; then the caller's own exchange fails
-        // and it looks again.
+        // The entry may have been used already; then the caller's own exchange fails and it looks
+        // again.
         let state = region.wide(at).load();
-        Ok((phase(state) == LIVE).then_some(Found { cell, at, state }))
+        Ok(if phase(state) == LIVE {
+            Insertion::Done(Found { cell, at, state })
+        } else {
+            Insertion::Gone
+        })
     }
 
     /// Finishes the insertion that `naming` names, for whoever began it.
@@ -621,42 +663,33 @@ impl<F: Flavour> Table<F> {
         recounts: &mut u32,
     ) -> Result<bool> {
         let live = region.word(self.counters + LIVE_COUNT);
-        let mine = region.word(Sessions::counter_at(
-            region,
-            actor.session.index,
-            F::COUNTER,
-        ));
-        // Relaxed: counts only, they order nothing.
-        let used = mine.fetch_add(1, Relaxed);
-        if used >= u64::from(actor.share) {
-            decrement(mine);
-            let session = Some(actor.session.index);
-            if self.make_room(region, actor, home, session, now_ns) {
-                return Ok(false);
-            }
+        let (index, share) = (actor.session.index, u64::from(actor.share));
+        // Bounded: a scribbled count may never come out the same twice.
+        let mut may_recount = || {
             *recounts += 1;
-            if self.recount(region, session) >= u64::from(actor.share) || *recounts > RECOUNTS_MAX {
-                return Err(Error::ShareExceeded {
+            *recounts <= RECOUNTS_MAX
+        };
+        let mine = region.word(Sessions::counter_at(region, index, F::COUNTER));
+        if let Err(used) = increment_below(mine, share) {
+            return match self.make_room(region, actor, home, Some(index), now_ns) {
+                Room::Found => Ok(false),
+                Room::None if may_recount() && self.recount(region, Some(index)) < share => {
+                    Ok(false)
+                }
+                Room::None | Room::NoneYet => Err(Error::ShareExceeded {
                     what: F::WHAT,
                     used,
-                });
-            }
-            return Ok(false);
+                }),
+            };
         }
-        if live.fetch_add(1, Relaxed) >= u64::from(self.cap) {
-            decrement(live);
+        let cap = u64::from(self.cap);
+        if increment_below(live, cap).is_err() {
             decrement(mine);
-            if self.make_room(region, actor, home, None, now_ns) {
-                return Ok(false);
-            }
-            *recounts += 1;
-            if self.recount(region, None) >= u64::from(self.cap) || *recounts > RECOUNTS_MAX {
-                return Err(Error::Full {
-                    what: F::WHAT,
-                    cap: self.cap.into(),
-                });
-            }
-            return Ok(false);
+            return match self.make_room(region, actor, home, None, now_ns) {
+                Room::Found => Ok(false),
+                Room::None if may_recount() && self.recount(region, None) < cap => Ok(false),
+                Room::None | Room::NoneYet => Err(Error::Full { what: F::WHAT, cap }),
+            };
         }
         Ok(true)
     }
@@ -670,15 +703,20 @@ impl<F: Flavour> Table<F> {
         home: u32,
         session: Option<u16>,
         now_ns: u64,
-    ) -> bool {
+    ) -> Room {
         let quiet = region.word(self.counters + QUIET);
         // Acquire: pairs with `stir`.
         let before = quiet.load(Acquire);
-        let quiet_until_us = before >> 16;
-        if session.is_none() && now_ns / 1_000 < quiet_until_us {
-            return false;
+        let quiet_until_us = match session {
+            None => before >> 16,
+            // Relaxed: a hint of this process.
+            Some(_) => self.share_quiet_until_us.load(Relaxed),
+        };
+        if now_ns / 1_000 < quiet_until_us {
+            return Room::NoneYet;
         }
         let mut earliest_ns = u64::MAX;
+        let mut probe = Probe::new(region, actor.sessions);
         let blocks = self.section.units;
         let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
         let order = core::iter::once(home)
@@ -695,43 +733,59 @@ impl<F: Flavour> Table<F> {
                 }) {
                     continue;
                 }
-                match self.try_free(region, actor.sessions, cell, now_ns) {
-                    Ok(()) => return true,
+                match self.try_free(region, &mut probe, cell, now_ns) {
+                    Ok(()) => return Room::Found,
                     Err(at_ns) => earliest_ns = earliest_ns.min(at_ns),
                 }
             }
         }
-        if session.is_none() && earliest_ns > now_ns {
-            // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
-            let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
-            let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
+        if earliest_ns > now_ns {
+            if session.is_none() {
+                // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
+                let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
+                let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
+            } else {
+                // Others may change what this session's cells wait for, and stir only the region.
+                let until_ns = earliest_ns.min(now_ns.saturating_add(SHARE_QUIET_NS_MAX));
+                self.share_quiet_until_us.store(until_ns / 1_000, Relaxed);
+            }
         }
-        false
+        Room::None
     }
 
     /// Frees `cell` if it is idle, retired or claimed by the dead; else says when it may become so.
     fn try_free(
         &self,
         region: &Region,
-        sessions: &Sessions,
+        probe: &mut Probe<'_>,
         cell: u32,
         now_ns: u64,
     ) -> Result<(), u64> {
         let at = self.at(cell);
         let state = region.wide(at).load();
         match phase(state) {
-            LIVE => match F::idle(region, at, state) {
-                Idle::At(at_ns) if at_ns > now_ns => Err(at_ns),
-                Idle::Now | Idle::At(_) if self.reclaim(region, cell, state) => Ok(()),
-                Idle::Now | Idle::At(_) | Idle::Unforeseen => Err(0),
-                Idle::Never => Err(u64::MAX),
-            },
+            LIVE => {
+                let is_alive = &mut |session| probe.is_alive(session);
+                let idle_ns = match F::idle(region, cell, at, state, now_ns, is_alive) {
+                    Idle::Now => 0,
+                    Idle::At(at_ns) if at_ns <= now_ns => at_ns,
+                    Idle::At(at_ns) => return Err(at_ns),
+                    Idle::Unforeseen => return Err(0),
+                    Idle::Never => return Err(u64::MAX),
+                };
+                F::note_reclaim(region, idle_ns);
+                if self.reclaim(region, cell, state) {
+                    Ok(())
+                } else {
+                    Err(0)
+                }
+            }
             RETIRED => {
                 self.empty(region, cell, state);
                 Ok(())
             }
             CLAIMED => {
-                self.recover(region, sessions, cell, state);
+                self.recover(region, probe.sessions, cell, state);
                 // A live claimant will go on or die; either way look again next time.
                 if phase(region.wide(at).load()) == EMPTY {
                     Ok(())
@@ -743,8 +797,28 @@ impl<F: Flavour> Table<F> {
         }
     }
 
+    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell; whether
+    /// there was any.
+    pub(crate) fn free_idle(
+        &self,
+        region: &Region,
+        sessions: &Sessions,
+        now_ns: u64,
+        is_wanted: impl Fn(usize, u128) -> bool,
+    ) -> bool {
+        let mut probe = Probe::new(region, sessions);
+        let mut is_any = false;
+        self.for_each(region, |cell, at, state| {
+            if phase(state) == LIVE && is_wanted(at, state) {
+                is_any |= self.try_free(region, &mut probe, cell, now_ns).is_ok();
+            }
+        });
+        is_any
+    }
+
     /// Says that something may have become idle: the next full table sweeps again.
     pub(crate) fn stir(&self, region: &Region) {
+        self.share_quiet_until_us.store(0, Relaxed);
         let quiet = region.word(self.counters + QUIET);
         let before = quiet.load(Relaxed);
         if before >> 16 != 0 {
@@ -763,7 +837,9 @@ impl<F: Flavour> Table<F> {
     }
 
     /// Counts cells anew, all of them or one session's, and corrects the counter if it stood still:
-    /// a process killed between two steps leaves it off by one. Returns the true count.
+    /// a process killed between two steps leaves it off by one. Returns the true count. One that is
+    /// between two steps meanwhile is taken for dead, so that a cap may be passed by as many cells as
+    /// threads were inserting.
     pub(crate) fn recount(&self, region: &Region, session: Option<u16>) -> u64 {
         let counter = region.word(match session {
             Some(index) => Sessions::counter_at(region, index, F::COUNTER),
@@ -848,6 +924,50 @@ impl<F: Flavour> Table<F> {
     pub(crate) fn state<'r>(&self, region: &'r Region, cell: u32) -> &'r Wide {
         region.wide(self.at(cell))
     }
+}
+
+/// What one sweep found out about sessions: each is asked about once, since in a shared region the
+/// answer costs a system call.
+struct Probe<'a> {
+    region: &'a Region,
+    sessions: &'a Sessions,
+    known: Vec<(SessionId, bool)>,
+}
+
+impl<'a> Probe<'a> {
+    fn new(region: &'a Region, sessions: &'a Sessions) -> Self {
+        Self {
+            region,
+            sessions,
+            known: Vec::new(),
+        }
+    }
+
+    fn is_alive(&mut self, session: SessionId) -> bool {
+        if let Some((_, is_alive)) = self.known.iter().find(|(known, _)| *known == session) {
+            return *is_alive;
+        }
+        let is_alive = self.sessions.is_alive(self.region, session);
+        self.known.push((session, is_alive));
+        is_alive
+    }
+}
+
+/// Raises a count unless it has reached `max`; says what it was. Never above `max` in between, where a
+/// recount would take it for the truth.
+fn increment_below(count: &crate::sync::Word, max: u64) -> Result<u64, u64> {
+    let mut now = count.load(Relaxed);
+    for _ in 0..ROUNDS_MAX {
+        if now >= max {
+            return Err(now);
+        }
+        // Relaxed: counts only, they order nothing.
+        match count.compare_exchange(now, now + 1, Relaxed, Relaxed) {
+            Ok(_) => return Ok(now),
+            Err(found) => now = found,
+        }
+    }
+    Err(now)
 }
 
 /// Lowers a count, never below zero.
