@@ -71,7 +71,8 @@ impl<'s> Lock<'s> {
     fn try_acquire_slowly(&self) -> Result<Option<Hold<'s>>, Box<Error>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        let now_ns = inner.now_ns();
+        // It may take the lock from a holder whose lease is over.
+        let now_ns = inner.precise_ns();
         let (name, by) = (&self.name, inner.session);
         match inner
             .engine
@@ -186,7 +187,7 @@ fn check_ttl(ttl: Duration) -> Result<u64> {
 /// Releases a hold by its grant.
 #[inline(always)]
 pub(crate) fn release(inner: &Inner, grant: &Grant) -> Result<()> {
-    let released = inner.engine.release(grant, || inner.precise_ns());
+    let released = inner.engine.release(grant, || inner.now_ns());
     finish_release(inner, released, grant.token)
 }
 
