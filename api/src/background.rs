@@ -31,9 +31,17 @@ pub(crate) struct Background {
 #[derive(Default)]
 struct State {
     is_running: bool,
-    next_id: u64,
+    /// The last number given to a lease or to a future's wait.
+    last_id: u64,
     leases: Vec<Lease>,
     futures: Vec<(u64, Waker)>,
+}
+
+impl State {
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
 }
 
 struct Lease {
@@ -61,8 +69,24 @@ impl Kept {
         self.deadline_ns.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_deadline_ns(&self, deadline_ns: u64) {
-        self.deadline_ns.fetch_max(deadline_ns, Ordering::Relaxed);
+    /// Renews the hold on its holder's behalf, with a length that the background goes on with.
+    pub(crate) fn renew(&self, inner: &Inner, grant: &Grant, lease_ns: u64) -> Result<Renewed> {
+        // Under the lock, so that no renewal of the background's comes between the engine's word and
+        // the deadline told here.
+        let mut state = inner.background.state.lock();
+        let now_ns = inner.precise_ns();
+        let renewed = inner.engine.renew(grant, now_ns, lease_ns)?;
+        if let Renewed::Until(_) = renewed {
+            let deadline_ns = now_ns + lease_ns;
+            self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+            if let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) {
+                lease.lease_ns = lease_ns;
+                lease.due_ns = now_ns + lease_ns / RENEW_AT;
+            }
+            drop(state);
+            ring(inner);
+        }
+        Ok(renewed)
     }
 }
 
@@ -101,8 +125,8 @@ impl Background {
         let now_ns = inner.precise_ns();
         let deadline = Arc::new(AtomicU64::new(deadline_ns));
         let mut state = self.state.lock();
-        state.next_id += 1;
-        let id = state.next_id;
+        self.start(inner, &mut state)?;
+        let id = state.next_id();
         state.leases.push(Lease {
             id,
             grant,
@@ -112,7 +136,6 @@ impl Background {
             deadline_ns: deadline.clone(),
             on_lost: options.on_lost,
         });
-        self.start(inner, &mut state)?;
         drop(state);
         ring(inner);
         Ok(Kept {
@@ -186,24 +209,20 @@ fn renew(
         return true;
     }
     if now_ns >= lease.until_ns {
-        // Asked for: the hold now ends with its lease.
-        return match inner.engine.is_held(&lease.grant, now_ns) {
-            true => {
-                lease.due_ns = lease.deadline_ns.load(Ordering::Relaxed);
-                now_ns < lease.due_ns
-            }
-            false => {
-                lost.extend(lease.on_lost.take());
-                false
-            }
-        };
+        // Asked for: the hold now ends with its lease, by the holder's own clock.
+        lease.due_ns = lease.deadline_ns.load(Ordering::Relaxed);
+        if now_ns < lease.due_ns && inner.engine.is_held(&lease.grant, now_ns) {
+            return true;
+        }
+        lost.extend(lease.on_lost.take());
+        return false;
     }
     let is_in_place = inner.check_in_place().is_ok();
     match inner.engine.renew(&lease.grant, now_ns, lease.lease_ns) {
         Ok(Renewed::Until(_)) if is_in_place => {
             lease
                 .deadline_ns
-                .fetch_max(now_ns + lease.lease_ns, Ordering::Relaxed);
+                .store(now_ns + lease.lease_ns, Ordering::Relaxed);
             lease.due_ns = now_ns + lease.lease_ns / RENEW_AT;
             true
         }
@@ -218,6 +237,8 @@ fn renew(
 /// A future's place in a lock's queue.
 pub(crate) struct Wait {
     inner: Arc<Inner>,
+    /// Names its waker; its address could not, for a future moves.
+    id: u64,
     ticket: Option<Ticket>,
 }
 
@@ -228,8 +249,10 @@ impl Wait {
             .engine
             .enqueue(name, inner.session, now_ns, u64::MAX)?;
         inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
+        let id = inner.background.state.lock().next_id();
         Ok(Self {
             inner: inner.clone(),
+            id,
             ticket: Some(ticket),
         })
     }
@@ -247,7 +270,7 @@ impl Wait {
                 return Err(Error::Forked);
             };
             // Registered before the lock is looked at, so that a wake in between is not lost.
-            let id = std::ptr::from_ref(ticket) as u64;
+            let id = self.id;
             let mut state = self.inner.background.state.lock();
             state.futures.retain(|(other, _)| *other != id);
             state.futures.push((id, waker.clone()));

@@ -97,6 +97,9 @@ impl<'s> Lock<'s> {
     /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come. A wait that
     /// times out leaves nothing behind.
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        if timeout.is_zero() {
+            return self.try_acquire();
+        }
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let until_ns = self.space.inner.precise_ns().saturating_add(timeout_ns);
         self.acquire_until(until_ns)
@@ -269,15 +272,18 @@ impl<'s> Hold<'s> {
         let inner = &*self.space.inner;
         inner.check_process()?;
         inner.check_in_place()?;
-        let now_ns = inner.precise_ns();
-        match inner.engine.renew(&self.grant, now_ns, self.lease_ns)? {
-            Renewed::Until(_) => {
+        let renewed = if let Some(kept) = &self.kept {
+            kept.renew(inner, &self.grant, self.lease_ns)?
+        } else {
+            let now_ns = inner.precise_ns();
+            let renewed = inner.engine.renew(&self.grant, now_ns, self.lease_ns)?;
+            if let Renewed::Until(_) = renewed {
                 self.deadline_ns = now_ns + self.lease_ns;
-                if let Some(kept) = &self.kept {
-                    kept.set_deadline_ns(self.deadline_ns);
-                }
-                Ok(())
             }
+            renewed
+        };
+        match renewed {
+            Renewed::Until(_) => Ok(()),
             Renewed::NotHeld => Err(Error::Lost {
                 token: self.grant.token,
             }),

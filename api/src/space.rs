@@ -24,8 +24,8 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) session: SessionId,
     pub(crate) clock: Clock,
-    /// Region time zero on the boot clock.
-    base_boot_ns: i64,
+    /// What to add to boot time for region time.
+    from_boot_ns: i64,
     pub(crate) background: Background,
     pub(crate) process: Process,
     #[cfg(unix)]
@@ -117,13 +117,13 @@ impl SpaceBuilder {
             _ => self.open_shared(&parsed, birth)?,
         };
         let session = engine.open_session(process, clock.unix_ns())?;
-        let base_boot_ns = engine.region().base_boot_ns();
+        let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
         Ok(Space {
             inner: Arc::new(Inner {
                 engine,
                 session,
                 clock,
-                base_boot_ns,
+                from_boot_ns,
                 background: Background::default(),
                 process,
                 #[cfg(unix)]
@@ -378,14 +378,19 @@ impl Inner {
     /// Region time, fast: see [`Clock::now_ns`].
     #[inline(always)]
     pub(crate) fn now_ns(&self) -> u64 {
-        self.clock.now_ns().wrapping_sub(self.base_boot_ns as u64)
+        self.region_ns(self.clock.now_ns())
     }
 
     /// Region time by the system's own clock: near deadlines, and where a hold may be taken over.
     pub(crate) fn precise_ns(&self) -> u64 {
-        self.clock
-            .precise_ns()
-            .wrapping_sub(self.base_boot_ns as u64)
+        self.region_ns(self.clock.precise_ns())
+    }
+
+    /// Never before the region's own zero: the fast clock may still read a little less than the
+    /// precise one did when the region was made.
+    #[inline(always)]
+    fn region_ns(&self, boot_ns: u64) -> u64 {
+        boot_ns.saturating_add_signed(self.from_boot_ns)
     }
 
     /// By how much two readings of the fast clock may disagree: a holder stops this much early.

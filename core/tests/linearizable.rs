@@ -377,7 +377,7 @@ fn every_history_of_a_fence_has_an_order_that_explains_it() {
             |_, random| {
                 for _ in 0..8 {
                     let (token, once) = (random.u64(1..12), random.bool());
-                    recorder.record(Admit { token, once }, || {
+                    let _ = recorder.record(Admit { token, once }, || {
                         let admitted = engine.admit(&name, me, 0, token, once).unwrap();
                         admitted.map_err(|stale| stale.highest)
                     });

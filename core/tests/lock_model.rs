@@ -389,9 +389,9 @@ impl World {
         }
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: &Step) {
         let now_ns = self.now_ns;
-        match step {
+        match *step {
             Step::Pass { ns } => self.now_ns += ns,
             Step::TryAcquire {
                 who,
@@ -617,7 +617,7 @@ proptest! {
     #[test]
     fn locks_do_what_a_naive_model_does(steps in prop::collection::vec(step(), 1..120)) {
         let mut world = World::new();
-        for step in steps {
+        for step in &steps {
             world.step(step);
         }
         for name in 0..NAMES.len() {

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What operations do when each runs alone.
-pub trait Specification {
+pub(crate) trait Specification {
     /// Everything that an operation's answer depends on.
     type State: Clone + Eq + Hash + Debug;
     /// An operation with its arguments.
@@ -26,18 +26,18 @@ pub trait Specification {
 
 /// One operation: when it was asked, when it was answered, by a clock that all threads share.
 #[derive(Clone, Debug)]
-pub struct Event<C, A> {
-    pub asked: u64,
-    pub answered: u64,
-    pub call: C,
-    pub answer: A,
+pub(crate) struct Event<C, A> {
+    pub(crate) asked: u64,
+    pub(crate) answered: u64,
+    pub(crate) call: C,
+    pub(crate) answer: A,
 }
 
 /// At most this many events to a history: a set of them is one word.
-pub const EVENTS_MAX: usize = 64;
+pub(crate) const EVENTS_MAX: usize = 64;
 
 /// Whether `events` has an explanation from `initial`.
-pub fn is_linearizable<S: Specification>(
+pub(crate) fn is_linearizable<S: Specification>(
     initial: &S::State,
     events: &[Event<S::Call, S::Answer>],
 ) -> bool {
@@ -64,13 +64,13 @@ pub fn is_linearizable<S: Specification>(
 }
 
 /// Takes down what threads do.
-pub struct Recorder<C, A> {
+pub(crate) struct Recorder<C, A> {
     clock: AtomicU64,
     events: Mutex<Vec<Event<C, A>>>,
 }
 
 impl<C, A: Clone> Recorder<C, A> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             clock: AtomicU64::new(0),
             events: Mutex::new(Vec::new()),
@@ -78,7 +78,7 @@ impl<C, A: Clone> Recorder<C, A> {
     }
 
     /// Does `act` and takes it down as `call`, with its answer.
-    pub fn record(&self, call: C, act: impl FnOnce() -> A) -> A {
+    pub(crate) fn record(&self, call: C, act: impl FnOnce() -> A) -> A {
         // SeqCst: the two readings enclose the act in the one order that all threads agree on.
         let asked = self.clock.fetch_add(1, Ordering::SeqCst);
         let answer = act();
@@ -92,7 +92,7 @@ impl<C, A: Clone> Recorder<C, A> {
         answer
     }
 
-    pub fn into_events(self) -> Vec<Event<C, A>> {
+    pub(crate) fn into_events(self) -> Vec<Event<C, A>> {
         self.events.into_inner().unwrap()
     }
 }
