@@ -1,5 +1,7 @@
 //! Which space a subcommand works on: owns the arguments that say so, and the opening.
 
+#![expect(clippy::doc_markdown, reason = "help for a terminal")]
+
 use sprag::{Space, SpaceBuilder};
 
 /// The space, from the arguments that all subcommands share.

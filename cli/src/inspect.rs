@@ -21,6 +21,7 @@ use crate::{output, span};
 #[command(after_help = "Exit codes:
   0  shown, even if there is nothing
   2  an argument is wrong, or something failed; there may be no such space")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// Only what has a name that begins so
     #[arg(default_value = "", hide_default_value = true)]
@@ -121,14 +122,14 @@ impl Contents {
         Ok(Self {
             locks: locks.transpose()?.map(|locks| {
                 let shown = locks.into_iter().filter(is_shown);
-                shown.map(LockRow::new).collect()
+                shown.map(|lock| LockRow::new(&lock)).collect()
             }),
             limiters: limiters
                 .transpose()?
-                .map(|limiters| limiters.into_iter().map(LimiterRow::new).collect()),
+                .map(|limiters| limiters.iter().map(LimiterRow::new).collect()),
             breaks: breaks.map(|breaks| {
                 let shown = breaks.into_iter().filter(|b| b.name.starts_with(prefix));
-                shown.map(BreakRow::new).collect()
+                shown.map(|record| BreakRow::new(&record)).collect()
             }),
         })
     }
@@ -174,7 +175,7 @@ fn rows<T>(heading: &str, entries: &[T], cells: impl Fn(&T) -> Vec<String>) -> V
 }
 
 impl LockRow {
-    fn new(lock: LockInfo) -> Self {
+    fn new(lock: &LockInfo) -> Self {
         Self {
             shown: printable::name(&lock.name),
             name: Name::new(&lock.name),
@@ -217,7 +218,7 @@ impl LockRow {
 }
 
 impl LimiterRow {
-    fn new(limiter: LimiterInfo) -> Self {
+    fn new(limiter: &LimiterInfo) -> Self {
         Self {
             shown: printable::name(&limiter.name),
             name: Name::new(&limiter.name),
@@ -236,7 +237,7 @@ impl LimiterRow {
 }
 
 impl BreakRow {
-    fn new(record: BreakRecord) -> Self {
+    fn new(record: &BreakRecord) -> Self {
         Self {
             shown: printable::name(&record.name),
             name: Name::new(&record.name),

@@ -76,9 +76,10 @@ struct Answer {
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     let space = at.open()?;
     let name = printable::bytes(&args.name);
-    let limiter = match args.update {
-        true => space.limiter_updated(name, args.limit),
-        false => space.limiter(name, args.limit),
+    let limiter = if args.update {
+        space.limiter_updated(name, args.limit)
+    } else {
+        space.limiter(name, args.limit)
     };
     let limiter = limiter.map_err(|error| other_limit(error, args, at))?;
     let answer = ask(args, &limiter)?;

@@ -27,6 +27,7 @@ pub(crate) enum Command {
     Rm(RmArgs),
 }
 
+#[expect(clippy::doc_markdown, reason = "help for a terminal")]
 /// List this user's regions: those in $SPRAG_DIR, or else in /dev/shm/sprag-UID
 #[derive(Debug, clap::Args)]
 pub(crate) struct LsArgs {

@@ -12,7 +12,7 @@ use crate::at::At;
 use crate::error::Error;
 
 /// How long the holder's lease is: far longer than the benchmark, so that only its death ends it.
-const LEASE: Duration = Duration::from_secs(3_600);
+const LEASE: Duration = Duration::from_hours(1);
 
 /// What a holder is told when it is started.
 #[derive(Debug, clap::Args)]

@@ -23,7 +23,7 @@ pub(crate) fn spans() -> Histogram<u64> {
 pub(crate) struct Granted {
     pub(crate) token: u64,
     pub(crate) asked_ns: u64,
-    pub(crate) granted_ns: u64,
+    pub(crate) at_ns: u64,
 }
 
 /// What one worker measured, or several together.
@@ -81,7 +81,7 @@ impl Samples {
             if let Some(&released_ns) = releases.get(&(grant.token - 1))
                 && grant.asked_ns < released_ns
             {
-                spans.saturating_record(grant.granted_ns.saturating_sub(released_ns));
+                spans.saturating_record(grant.at_ns.saturating_sub(released_ns));
             }
         }
         spans
@@ -98,9 +98,9 @@ impl Samples {
             let Granted {
                 token,
                 asked_ns,
-                granted_ns,
+                at_ns,
             } = grant;
-            writeln!(out, "grant {token} {asked_ns} {granted_ns}")?;
+            writeln!(out, "grant {token} {asked_ns} {at_ns}")?;
         }
         for (token, at_ns) in &self.releases {
             writeln!(out, "release {token} {at_ns}")?;
@@ -123,10 +123,10 @@ impl Samples {
             match (what, &numbers[..]) {
                 ("operations", &[count]) => samples.operations = count,
                 ("span", &[ns, count]) => samples.spans.saturating_record_n(ns, count),
-                ("grant", &[token, asked_ns, granted_ns]) => samples.grants.push(Granted {
+                ("grant", &[token, asked_ns, at_ns]) => samples.grants.push(Granted {
                     token,
                     asked_ns,
-                    granted_ns,
+                    at_ns,
                 }),
                 ("release", &[token, at_ns]) => samples.releases.push((token, at_ns)),
                 ("end", []) => return Ok(samples),
@@ -140,11 +140,11 @@ impl Samples {
 mod tests {
     use super::*;
 
-    fn granted(token: u64, asked_ns: u64, granted_ns: u64) -> Granted {
+    fn granted(token: u64, asked_ns: u64, at_ns: u64) -> Granted {
         Granted {
             token,
             asked_ns,
-            granted_ns,
+            at_ns,
         }
     }
 

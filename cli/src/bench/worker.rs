@@ -97,7 +97,7 @@ fn lock(space: &Space, run: u32, plan: Plan, clock: &Clock) -> sprag::Result<Sam
             samples.granted(Granted {
                 token,
                 asked_ns,
-                granted_ns,
+                at_ns: granted_ns,
             });
             samples.released(token, released_ns);
         }
