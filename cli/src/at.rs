@@ -11,16 +11,24 @@ pub(crate) struct At {
     ///
     /// shm:NAME is shared by the processes of one user on this host, by a file in $SPRAG_DIR or else
     /// /dev/shm/sprag-UID. shm:/path is that very file. mem: is this process's own and gone with it.
-    #[arg(long = "at", value_name = "URL", global = true)]
+    #[arg(
+        long = "at",
+        value_name = "URL",
+        global = true,
+        help_heading = HEADING
+    )]
     pub(crate) url: Option<String>,
 
     /// Let the file's group use the space too
     ///
     /// A new region is then created with mode 0660. One that its group can reach is refused without
     /// this, since whoever can write to it can take any lock.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) group_shared: bool,
 }
+
+/// What the arguments stand under in every subcommand's help.
+const HEADING: &str = "Space";
 
 /// The space of who names none.
 const DEFAULT_URL: &str = "shm:default";
