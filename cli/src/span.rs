@@ -40,14 +40,18 @@ fn written(span: Duration, up: bool) -> String {
             };
         }
     }
+    let mut larger = "s";
     for (unit, name) in UNITS {
-        let tenths = divide(ns * 10, unit);
-        if ns >= unit || tenths >= 10 {
-            return match tenths % 10 {
-                0 => format!("{} {name}", tenths / 10),
-                tenth => format!("{}.{tenth} {name}", tenths / 10),
+        if ns >= unit {
+            let tenths = divide(ns * 10, unit);
+            return match (tenths / 10, tenths % 10) {
+                // Rounding up can reach the next unit.
+                (1_000, 0) => format!("1 {larger}"),
+                (whole, 0) => format!("{whole} {name}"),
+                (whole, tenth) => format!("{whole}.{tenth} {name}"),
             };
         }
+        larger = name;
     }
     "0 s".to_owned()
 }

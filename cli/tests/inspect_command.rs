@@ -86,6 +86,8 @@ fn kinds_are_shown_as_asked_for() {
         assert!(limiter.check(key, 1).unwrap().is_allowed());
     }
     space.limiter("none", "1/s").unwrap();
+    let other = space.limiter("other", "1/s").unwrap();
+    assert!(other.check("x", 1).unwrap().is_allowed());
     let all = inspect(&regions, &url, "");
     let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["breaks", "limiters", "locks"]);
@@ -94,6 +96,7 @@ fn kinds_are_shown_as_asked_for() {
         json!([
             {"name": "api", "limit": "7/day;burst=9", "keys": 3},
             {"name": "none", "limit": "1/second", "keys": 0},
+            {"name": "other", "limit": "1/second", "keys": 1},
         ])
     );
     assert_eq!(all["breaks"], json!([]));
@@ -110,7 +113,9 @@ fn kinds_are_shown_as_asked_for() {
     let text = regions.sprag(&format!("inspect --at {url}"));
     let text = text.answer(0);
     assert!(
-        text.contains("\n\nLIMITER        KEYS  NAME\n7/day;burst=9  3     api\n"),
+        text.contains(
+            "\n\nLIMITER        KEYS  NAME\n7/day;burst=9  3     api\n1/second       0     none\n"
+        ),
         "{text}"
     );
     let nothing = regions.sprag(&format!("inspect nothing-like-it --at {url}"));
