@@ -272,7 +272,8 @@ impl Report {
         writeln!(
             out,
             "in {}; a reading of the clock costs {} ns, and one is in each sample",
-            self.url, self.clock_reading_ns
+            crate::printable::harmless(&self.url),
+            self.clock_reading_ns
         )
     }
 }
