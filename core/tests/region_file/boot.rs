@@ -4,7 +4,6 @@ use crate::support::*;
 use sprag_core::lock::Released;
 use sprag_core::region::file::{self, OpenOptions};
 use sprag_core::{Error, Limit, SessionId};
-use std::sync::Barrier;
 
 /// The next boot: another id, its clock near zero, wall time an hour on.
 fn next_boot() -> OpenOptions {
@@ -145,25 +144,19 @@ fn the_first_openers_of_a_boot_end_no_hold_of_each_other() {
             acquire(&before, old, &[name], 0).unwrap();
         }
         drop(before);
-        let barrier = Barrier::new(4);
-        std::thread::scope(|scope| {
-            for i in 0..4u8 {
-                let (barrier, path) = (&barrier, &path);
-                scope.spawn(move || {
-                    barrier.wait();
-                    let engine = try_open(path, &next_boot()).unwrap();
-                    let me = session(&engine);
-                    let now_ns = 3_600 * SECOND;
-                    let hold = acquire(&engine, me, &[i], now_ns).unwrap();
-                    barrier.wait();
-                    assert!(engine.is_held(&hold, now_ns));
-                    for other in (0..4).filter(|&other| other != i) {
-                        assert!(acquire(&engine, me, &[other], now_ns).is_none());
-                    }
-                    barrier.wait();
-                });
-            }
+        let now_ns = 3_600 * SECOND;
+        let engines = at_once(4, |i| {
+            let engine = try_open(&path, &next_boot()).unwrap();
+            let me = session(&engine);
+            let hold = acquire(&engine, me, &[i], now_ns).unwrap();
+            (engine, me, hold)
         });
+        for (engine, me, hold) in &engines {
+            assert!(engine.is_held(hold, now_ns));
+            for i in 0..4 {
+                assert!(acquire(engine, *me, &[i], now_ns).is_none());
+            }
+        }
     }
 }
 

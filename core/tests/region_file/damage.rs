@@ -166,7 +166,7 @@ fn a_time_past_all_times_ends_a_lease_no_later_than_it_says() {
 fn a_region_of_random_words_gives_wrong_answers_but_answers() {
     let (_directory, path) = place();
     let mut random = fastrand::Rng::with_seed(42);
-    for round in 0..60u64 {
+    for round in 0..20u64 {
         // From after what is checked; then with the boot and the clock's words kept; then all of it
         // after the header page.
         for (at, every) in [(96, 1), (160, 1), (4_096, 1), (160, 3), (4_096, 50)] {
@@ -190,7 +190,7 @@ fn a_region_of_random_words_gives_wrong_answers_but_answers() {
 fn a_used_region_that_is_spoilt_gives_wrong_answers_but_answers() {
     let (_directory, path) = place();
     let mut random = fastrand::Rng::with_seed(43);
-    for _ in 0..60 {
+    for _ in 0..20 {
         let _ = std::fs::remove_file(&path);
         let engine = open(&path);
         use_everything(&engine, &mut random);
@@ -207,7 +207,7 @@ fn a_spoilt_region_can_be_brought_to_another_boot_and_resized_or_says_why_not() 
     let (_directory, path) = place();
     let mut random = fastrand::Rng::with_seed(44);
     let mut options = OPTIONS;
-    for round in 0..40 {
+    for round in 0..15 {
         for every in [1, 3, 50] {
             let _ = std::fs::remove_file(&path);
             let engine = open(&path);
@@ -244,7 +244,7 @@ fn a_region_scribbled_on_while_it_is_used_gives_wrong_answers_but_answers() {
                 let engine = &engine;
                 scope.spawn(move || {
                     let mut random = fastrand::Rng::with_seed(seed);
-                    for _ in 0..60 {
+                    for _ in 0..20 {
                         use_everything(engine, &mut random);
                     }
                 })

@@ -8,7 +8,6 @@ use sprag_core::{Error, Result};
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::Barrier;
 
 /// Opens, and gives the error's name.
 fn outcome(path: &Path) -> &'static str {
@@ -49,24 +48,18 @@ fn without_create_a_missing_region_is_not_found() {
 fn threads_that_create_at_once_open_one_region() {
     for _ in 0..20 {
         let (directory, path) = place();
-        let barrier = Barrier::new(8);
-        std::thread::scope(|scope| {
-            for i in 0..8u8 {
-                let (barrier, path) = (&barrier, &path);
-                scope.spawn(move || {
-                    barrier.wait();
-                    let engine = open(path);
-                    let me = session(&engine);
-                    assert!(acquire(&engine, me, &[b'a' + i], 0).is_some());
-                    barrier.wait();
-                    // All locks are there, so all opened the same region.
-                    for other in 0..8 {
-                        assert!(acquire(&engine, me, &[b'a' + other], 0).is_none());
-                    }
-                    barrier.wait();
-                });
-            }
+        let engines = at_once(8, |i| {
+            let engine = open(&path);
+            let me = session(&engine);
+            assert!(acquire(&engine, me, &[i], 0).is_some());
+            (engine, me)
         });
+        // All locks are there for each, so all opened the same region.
+        for (engine, me) in &engines {
+            for i in 0..8 {
+                assert!(acquire(engine, *me, &[i], 0).is_none());
+            }
+        }
         assert_eq!(names_in(directory.path()), ["region"]);
     }
 }
