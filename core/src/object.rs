@@ -95,6 +95,7 @@ impl Objects {
     }
 
     /// Whether a cell is a lock's.
+    #[cfg(all(not(loom), target_os = "linux"))]
     pub(crate) fn is_lock(region: &Region, at: usize, _: u128) -> bool {
         Self::kind(region, at) == Kind::Lock as u8
     }
