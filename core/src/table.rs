@@ -527,10 +527,11 @@ impl<F: Flavour> Table<F> {
         }
         self.finish(region, home, naming);
         self.stir(region);
-        // The entry may have been used already; then the caller's own exchange fails and it looks
-        // again.
-        let state = region.wide(at).load();
-        Ok(if phase(state) == LIVE {
+        // Since it went LIVE it may have been used; then the caller's own exchange fails and it looks
+        // again. Or it was idle and retired, and its cell may even hold another key by now.
+        let line = region.line(at);
+        let state = line.state().load();
+        Ok(if entry.matches(region, line, state) {
             Insertion::Done(Found { cell, at, state })
         } else {
             Insertion::Gone
