@@ -351,7 +351,7 @@ fn long_names_never_run_out_of_room_while_entries_that_have_it_are_idle() {
     );
 }
 
-// property 12
+// property 7, property 12
 #[test]
 fn a_reclaimed_key_is_not_young_again_for_a_stamp_from_before_it_was_full() {
     let caps = Caps {
