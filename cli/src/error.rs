@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use sprag::EngineError;
 
+#[cfg(target_os = "linux")]
+use crate::lock;
 use crate::{output, replay};
 
 /// Why a subcommand failed. Its text is one line.
@@ -13,6 +15,10 @@ pub(crate) enum Error {
     /// From the space.
     #[error(transparent)]
     Space(#[from] sprag::Error),
+    /// From `sprag lock`.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
     /// From `sprag replay`.
     #[error(transparent)]
     Replay(#[from] replay::Error),
@@ -41,11 +47,14 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// What to exit with: 2, but for a region that stays since it is in use, which is an answer, and
-    /// for a replay, which tells usage from a log that it can't read.
+    /// What to exit with: 2, but for a region that stays since it is in use, which is an answer, for a
+    /// replay, which tells usage from a log that it can't read, and for a lock, whose codes must be told
+    /// from a command's own.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Space(sprag::Error::Engine(EngineError::InUse { .. })) => output::NO.into(),
+            #[cfg(target_os = "linux")]
+            Self::Lock(error) => error.exit_code(),
             Self::Replay(error) => error.exit_code(),
             _ => ExitCode::from(2),
         }

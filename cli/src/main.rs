@@ -8,6 +8,8 @@ mod completions;
 mod error;
 mod inspect;
 mod limit;
+#[cfg(target_os = "linux")]
+mod lock;
 mod output;
 mod printable;
 #[cfg(target_os = "linux")]
@@ -37,6 +39,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(target_os = "linux")]
+    Lock(lock::Args),
     Limit(limit::Args),
     Inspect(inspect::Args),
     Break(break_lock::Args),
@@ -56,7 +60,7 @@ Exit codes, unless the subcommand's own help says otherwise:
   2  an argument is wrong, or something failed; one line on standard error says what";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit_for_usage(&error));
     let mut out = std::io::stdout().lock();
     match run(&cli, &mut out) {
         Ok(code) => code,
@@ -68,9 +72,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// Prints what is wrong with the arguments, or the help that was asked for, and ends the process.
+fn exit_for_usage(error: &clap::Error) -> ! {
+    #[cfg(target_os = "linux")]
+    if error.use_stderr()
+        && let Some(code) = lock::usage_code(std::env::args_os())
+    {
+        // Nobody is left to be told of a failure to tell.
+        let _ = error.print();
+        std::process::exit(code);
+    }
+    error.exit()
+}
+
 fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
     let at = &cli.at;
     match &cli.command {
+        #[cfg(target_os = "linux")]
+        Command::Lock(args) => Ok(lock::run(args, at, out)?),
         Command::Limit(args) => limit::run(args, at, out),
         Command::Inspect(args) => inspect::run(args, at, out),
         Command::Break(args) => break_lock::run(args, at, out),
