@@ -52,10 +52,10 @@ pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
 pub use owner::{Owner, OwnerHold, OwnerLock};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
-pub use sprag_core::{Error as EngineError, TOKEN_MAX};
 pub use sprag_core::limit::{self, Limit};
 pub use sprag_core::lock::BreakRecord;
 pub use sprag_core::region::Caps;
+pub use sprag_core::{Error as EngineError, TOKEN_MAX};
 
 /// The fence to embed in your own storage, and the error for a token that came too late.
 pub mod embed {
