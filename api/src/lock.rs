@@ -50,21 +50,52 @@ impl<'s> Lock<'s> {
     }
 
     /// Takes the lock if it can be had at once; `None` if not.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self) -> Result<Option<Hold<'s>>> {
-        let inner = &*self.space.inner;
-        if inner.check_process().is_ok() {
-            let now_ns = inner.now_ns();
-            let (name, by) = (&self.name, inner.session);
-            if let Some(grant) = inner
-                .engine
-                .try_acquire_free(name, by, now_ns, self.lease_ns)
-            {
-                return Ok(Some(self.hold(grant, now_ns)));
+        match self.take_if_free() {
+            Some(hold) => Ok(Some(hold)),
+            // A return type of its own keeps the result of the common case in registers.
+            None => self.try_acquire_slowly().map_err(|error| *error),
+        }
+    }
+
+    /// Takes the lock, waiting its turn for as long as it takes.
+    #[inline(always)]
+    pub fn acquire(&self) -> Result<Hold<'s>> {
+        match self.take_if_free() {
+            Some(hold) => Ok(hold),
+            None => self.acquire_slowly().map_err(|error| *error),
+        }
+    }
+
+    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come. A wait that
+    /// times out leaves nothing behind.
+    #[inline(always)]
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        match self.take_if_free() {
+            Some(hold) => Ok(Some(hold)),
+            None if timeout.is_zero() => self.try_acquire_slowly().map_err(|error| *error),
+            None => {
+                let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+                let until_ns = self.space.inner.precise_ns().saturating_add(timeout_ns);
+                self.acquire_until(until_ns).map_err(|error| *error)
             }
         }
-        // A return type of its own keeps the result of the common case in registers.
-        self.try_acquire_slowly().map_err(|error| *error)
+    }
+
+    /// The common case: the lock is known, where most are, free, and nobody waits for it. In line
+    /// wherever it is called: a hold handed over through memory costs as much as the acquire itself,
+    /// for it is written in words and read, at once, in wider pieces than the processor forwards.
+    #[inline(always)]
+    fn take_if_free(&self) -> Option<Hold<'s>> {
+        let inner = &*self.space.inner;
+        inner.check_process().ok()?;
+        let now_ns = inner.now_ns();
+        let (name, by) = (&self.name, inner.session);
+        let grant = inner
+            .engine
+            .try_acquire_free(name, by, now_ns, self.lease_ns)?;
+        Some(self.hold(grant, now_ns))
     }
 
     #[cold]
@@ -84,8 +115,8 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Takes the lock, waiting its turn for as long as it takes.
-    pub fn acquire(&self) -> Result<Hold<'s>> {
+    #[cold]
+    fn acquire_slowly(&self) -> Result<Hold<'s>, Box<Error>> {
         loop {
             // `u64::MAX` of region time never comes, but the type does not say so.
             if let Some(hold) = self.acquire_until(u64::MAX)? {
@@ -94,19 +125,9 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come. A wait that
-    /// times out leaves nothing behind.
-    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
-        if timeout.is_zero() {
-            return self.try_acquire();
-        }
-        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let until_ns = self.space.inner.precise_ns().saturating_add(timeout_ns);
-        self.acquire_until(until_ns)
-    }
-
-    fn acquire_until(&self, until_ns: u64) -> Result<Option<Hold<'s>>> {
-        if let Some(hold) = self.try_acquire()? {
+    #[cold]
+    fn acquire_until(&self, until_ns: u64) -> Result<Option<Hold<'s>>, Box<Error>> {
+        if let Some(hold) = self.try_acquire_slowly()? {
             return Ok(Some(hold));
         }
         let inner = &*self.space.inner;
