@@ -33,7 +33,7 @@ struct State {
     is_running: bool,
     /// The last number given to a lease or to a future's wait.
     last_id: u64,
-    leases: Vec<Lease>,
+    leases: Vec<Renewal>,
     futures: Vec<(u64, Waker)>,
 }
 
@@ -44,7 +44,8 @@ impl State {
     }
 }
 
-struct Lease {
+/// A hold that is kept alive.
+struct Renewal {
     id: u64,
     grant: Grant,
     lease_ns: u64,
@@ -125,9 +126,9 @@ impl Background {
         let now_ns = inner.precise_ns();
         let deadline = Arc::new(AtomicU64::new(deadline_ns));
         let mut state = self.state.lock();
-        self.start(inner, &mut state)?;
+        Self::start(inner, &mut state)?;
         let id = state.next_id();
-        state.leases.push(Lease {
+        state.leases.push(Renewal {
             id,
             grant,
             lease_ns,
@@ -145,7 +146,7 @@ impl Background {
         })
     }
 
-    fn start(&self, inner: &Arc<Inner>, state: &mut State) -> Result<()> {
+    fn start(inner: &Arc<Inner>, state: &mut State) -> Result<()> {
         if state.is_running {
             return Ok(());
         }
@@ -201,7 +202,7 @@ fn run(space: &Weak<Inner>) {
 /// Renews a lease if it is due; `false` when it is not to be renewed any more.
 fn renew(
     inner: &Inner,
-    lease: &mut Lease,
+    lease: &mut Renewal,
     now_ns: u64,
     lost: &mut Vec<Arc<dyn Fn() + Send + Sync>>,
 ) -> bool {
@@ -274,7 +275,7 @@ impl Wait {
             let mut state = self.inner.background.state.lock();
             state.futures.retain(|(other, _)| *other != id);
             state.futures.push((id, waker.clone()));
-            self.inner.background.start(&self.inner, &mut state)?;
+            Background::start(&self.inner, &mut state)?;
             drop(state);
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();

@@ -241,7 +241,7 @@ pub struct Hold<'s> {
     kept: Option<Kept>,
 }
 
-impl<'s> Hold<'s> {
+impl Hold<'_> {
     /// The fencing token: higher than that of every earlier hold of this lock. Fits 53 bits.
     #[inline]
     pub fn token(&self) -> u64 {
@@ -392,7 +392,7 @@ pub struct KeepAlive {
 impl Default for KeepAlive {
     fn default() -> Self {
         Self {
-            at_most: Duration::from_secs(24 * 3600),
+            at_most: Duration::from_hours(24),
             on_lost: None,
         }
     }

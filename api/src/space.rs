@@ -57,30 +57,35 @@ impl Default for SpaceBuilder {
 
 impl SpaceBuilder {
     /// Caps of the region, if this call creates it; an existing region keeps its own.
+    #[must_use]
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = caps;
         self
     }
 
     /// Whether to create the region if there is none (the default), or fail.
+    #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
     /// Whether the group may use the region too: mode 0660 instead of 0600.
+    #[must_use]
     pub fn group_shared(mut self, group_shared: bool) -> Self {
         self.group_shared = group_shared;
         self
     }
 
     /// How much of each cap of a shared region this session may fill, in percent; 75 by default.
+    #[must_use]
     pub fn share_percent(mut self, percent: u32) -> Self {
         self.share_percent = percent;
         self
     }
 
     /// A `mem:` space whose clock the caller moves by hand, for tests.
+    #[must_use]
     pub fn clock(mut self, clock: &ManualClock) -> Self {
         self.clock = Some(clock.clone());
         self

@@ -19,7 +19,7 @@ fn two_openings_of_one_region_exclude_each_other_and_share_limits() {
     let taken = b
         .lock("x")
         .unwrap()
-        .acquire_timeout(Duration::from_secs(60))
+        .acquire_timeout(Duration::from_mins(1))
         .unwrap()
         .unwrap();
     assert_eq!(taken.token(), token + 1);

@@ -9,6 +9,9 @@
 //! start at [`engine`](Engine), then [`lock`], [`waiter`], [`fence`], and below them `table`, `object`
 //! and [`region`].
 
+// The file comments speak to those who read the code as much as to those who use it.
+#![allow(rustdoc::private_intra_doc_links)]
+
 mod check;
 mod chunk;
 mod engine;

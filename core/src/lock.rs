@@ -304,7 +304,7 @@ impl Engine {
         if !State::is_plainly_free(state) || !(LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
             return None;
         }
-        self.take(line, cell, state, by, now_ns, lease_ns)
+        Self::take(line, cell, state, by, now_ns, lease_ns)
     }
 
     #[inline(never)]
@@ -324,7 +324,7 @@ impl Engine {
             }
             let line = self.region.line(found.at);
             Self::check_tokens(found.state)?;
-            if let Some(grant) = self.take(line, found.cell, found.state, by, now_ns, lease_ns) {
+            if let Some(grant) = Self::take(line, found.cell, found.state, by, now_ns, lease_ns) {
                 return Ok(Attempt::Granted(grant));
             }
         }
@@ -349,7 +349,6 @@ impl Engine {
     /// The granting exchange. `None` when the word changed since it was read, or tokens are used up.
     #[inline(always)]
     pub(crate) fn take(
-        &self,
         line: Line<'_>,
         cell: u32,
         state: u128,

@@ -448,7 +448,7 @@ impl Engine {
             let is_turn = first.is_none_or(|(_, number)| number >= ticket.number);
             if is_turn || state.time_us + PATIENCE_NS / 1_000 <= now_us {
                 Self::check_tokens(raw)?;
-                if let Some(grant) = self.take(line, ticket.cell, raw, by, now_ns, lease_ns) {
+                if let Some(grant) = Self::take(line, ticket.cell, raw, by, now_ns, lease_ns) {
                     self.free_waiter(ticket.index, ticket.word);
                     return Ok(Poll::Granted(grant));
                 }
