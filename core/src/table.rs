@@ -526,7 +526,6 @@ impl<F: Flavour> Table<F> {
             return Ok(Insertion::Beaten);
         }
         self.finish(region, home, naming);
-        self.stir(region);
         // Since it went LIVE it may have been used; then the caller's own exchange fails and it looks
         // again. Or it was idle and retired, and its cell may even hold another key by now.
         let line = region.line(at);
@@ -556,6 +555,8 @@ impl<F: Flavour> Table<F> {
                 let _ = region.wide(at).compare_exchange(state, live);
             }
         }
+        // Before the word is cleared, so that it is done even if whoever inserts dies here.
+        self.stir(region);
         let next = ((naming >> 32) + 1) << 32;
         // Release: whoever sees the word cleared sees the cell LIVE.
         let _ = insertion.compare_exchange(naming, next, AcqRel, Relaxed);
@@ -819,20 +820,16 @@ impl<F: Flavour> Table<F> {
 
     /// Says that something may have become idle: the next full table sweeps again.
     pub(crate) fn stir(&self, region: &Region) {
-        self.share_quiet_until_us.store(0, Relaxed);
         let quiet = region.word(self.counters + QUIET);
-        let before = quiet.load(Relaxed);
-        if before >> 16 != 0 {
+        let mut before = quiet.load(Relaxed);
+        for _ in 0..ROUNDS_MAX {
+            // The epoch rises even when no time is set: a sweep that passed a cell while it was empty,
+            // and is about to set one, must fail.
             let next = before.wrapping_add(1) & 0xffff;
-            // Release: pairs with `make_room`. Losing means that somebody else stirred, or that a
-            // sweep that began earlier just ended, whose time a retry below clears.
-            if quiet
-                .compare_exchange(before, next, Release, Relaxed)
-                .is_err()
-            {
-                let again = quiet.load(Relaxed);
-                let _ =
-                    quiet.compare_exchange(again, again.wrapping_add(1) & 0xffff, Release, Relaxed);
+            // Release: pairs with `make_room`.
+            match quiet.compare_exchange(before, next, Release, Relaxed) {
+                Ok(_) => return,
+                Err(found) => before = found,
             }
         }
     }
