@@ -274,6 +274,14 @@ pub(crate) fn names_of_every_length_are_locks_of_their_own(tier: &impl Tier) {
         assert_eq!(lock.name(), &long[..len]);
         assert!(lock.try_acquire().unwrap().is_none(), "{len}");
     }
+    let listed: Vec<usize> = space
+        .inspect("x")
+        .unwrap()
+        .into_iter()
+        .map(|lock| lock.name.len())
+        .collect();
+    // In the order of names: the shorter of two that begin alike comes first; the odd one, last.
+    assert_eq!(listed, (1..=1024).chain([1024]).collect::<Vec<_>>());
     drop(holds);
 }
 
