@@ -2,8 +2,11 @@
 //! operation after another that explains every answer. First the judge itself is judged.
 
 mod history;
+#[path = "history/recorder.rs"]
+mod recorder;
 
-use history::{Event, Recorder, Specification, is_linearizable};
+use history::{Event, Specification, is_linearizable};
+use recorder::Recorder;
 use sprag_core::limit::{Moment, Prepared, Verdict};
 use sprag_core::lock::{Attempt, Grant, Released, Renewed};
 use sprag_core::region::{Birth, Caps, Region};

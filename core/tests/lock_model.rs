@@ -13,6 +13,16 @@ use sprag_core::waiter::{PATIENCE_NS, Poll, Ticket};
 use sprag_core::{Engine, Limit, LimiterRef, SessionId};
 use std::collections::BTreeMap;
 
+/// Cases of each property: fifty times as many with `SPRAG_SOAK=1`.
+fn config() -> ProptestConfig {
+    let is_soak = std::env::var_os("SPRAG_SOAK").is_some_and(|value| value == "1");
+    ProptestConfig {
+        cases: if is_soak { 20_000 } else { 400 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 const BASE_UNIX_NS: u64 = 1_800_000_000_000_000_000;
 const FLOOR: u64 = (BASE_UNIX_NS / 1_000_000_000) << 16;
 
@@ -611,7 +621,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     // property 1, property 2, property 3, property 4, property 5, property 6
     #[test]
@@ -747,7 +757,7 @@ fn limiter_of(engine: &Engine, limit: &str, by: SessionId, now_ns: u64) -> Limit
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     // property 11, property 12
     #[test]

@@ -10,8 +10,12 @@ use std::time::Duration;
 
 const THREADS: usize = 6;
 const KEYS: usize = 3;
-/// Acquires by each thread.
-const ROUNDS: usize = 400;
+
+/// Acquires by each thread: a hundred times as many with `SPRAG_SOAK=1`.
+fn rounds() -> usize {
+    let is_soak = std::env::var_os("SPRAG_SOAK").is_some_and(|value| value == "1");
+    if is_soak { 40_000 } else { 400 }
+}
 
 /// A number that is not atomic: only exclusion keeps its updates from being lost.
 struct Unprotected(UnsafeCell<u64>);
@@ -36,7 +40,7 @@ impl Unprotected {
     }
 }
 
-/// Runs `act` with a space, the thread's number and the round, `ROUNDS` times in each thread; gives
+/// Runs `act` with a space, the thread's number and the round, [`rounds`] times in each thread; gives
 /// the tokens that were granted, by key.
 fn run(
     tier: &impl Tier,
@@ -53,7 +57,7 @@ fn run(
                 scope.spawn(move || {
                     let mut random = fastrand::Rng::with_seed(thread as u64);
                     let mut log = Vec::new();
-                    for round in 0..ROUNDS {
+                    for round in 0..rounds() {
                         let key = random.usize(0..KEYS);
                         let token = act(&space, &format!("key {key}"), &numbers[key], round);
                         log.extend(token.map(|token| (key, token)));
@@ -121,7 +125,7 @@ pub(crate) fn every_waiter_of_many_is_served(tier: &impl Tier) {
     check_consecutive(&tokens);
     assert_eq!(
         tokens.values().map(Vec::len).sum::<usize>(),
-        THREADS * ROUNDS
+        THREADS * rounds()
     );
 }
 
