@@ -48,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
-use crate::sync::Wide;
+use crate::sync::{Wide, fence};
 use core::marker::PhantomData;
 // Process-local, and only hints: models need not see them.
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -490,6 +490,9 @@ impl<F: Flavour> Table<F> {
             return Ok(Insertion::Beaten);
         }
         // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
+        // Release: whoever still reads the cell as it was, and sees a word written below, finds its
+        // state changed. Pairs with the acquire fences before a state is read again.
+        fence(Release);
         let creator = region.half(self.creator_at(cell));
         let incarnation = (creator.load(Relaxed) >> 12).wrapping_add(1) & 0xf_ffff;
         creator.store(incarnation << 12 | u32::from(actor.session.index), Relaxed);
