@@ -4,8 +4,9 @@
 use crate::engine::Engine;
 use crate::lock::{Attempt, Grant};
 use crate::object::{Kind, Object};
-use crate::region::{Birth, Caps, Region};
+use crate::region::{Birth, Caps, Region, header};
 use crate::session::{Process, SessionId};
+use core::sync::atomic::Ordering::Relaxed;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -69,4 +70,20 @@ fn property_1_a_break_that_was_stopped_spares_the_lock_that_has_the_cell_by_now(
     );
     assert!(engine.is_held(&grant, 0));
     assert!(engine.breaks().is_empty());
+}
+
+#[test]
+fn property_11_a_sweep_that_was_stopped_does_not_say_that_all_is_quiet_after_an_insertion() {
+    let (engine, me) = engine(Caps::default());
+    // The word that a sweep reads before it looks and exchanges after: locks and limiter keys.
+    let quiet = |counters| engine.region.word(counters + 16).load(Relaxed);
+    let before = quiet(header::OBJECTS);
+    let _ = acquire(&engine, me, b"new");
+    assert_ne!(quiet(header::OBJECTS), before);
+
+    let limit = "1/s".parse().unwrap();
+    let limiter = engine.open_limiter(b"l", limit, false, me, 0).unwrap();
+    let before = quiet(header::LIMITER_KEYS);
+    let _ = engine.check(&limiter, b"new", 1, me, 0).unwrap();
+    assert_ne!(quiet(header::LIMITER_KEYS), before);
 }

@@ -820,22 +820,19 @@ impl<F: Flavour> Table<F> {
         is_any
     }
 
-    /// Says that something may have become idle: the next full table sweeps again.
+    /// Says that something may have become idle: the next full table sweeps again, and a sweep under
+    /// way, which may have passed it by already, keeps its findings to itself.
     pub(crate) fn stir(&self, region: &Region) {
         self.share_quiet_until_us.store(0, Relaxed);
         let quiet = region.word(self.counters + QUIET);
-        let before = quiet.load(Relaxed);
-        if before >> 16 != 0 {
+        let mut before = quiet.load(Relaxed);
+        for _ in 0..ROUNDS_MAX {
             let next = before.wrapping_add(1) & 0xffff;
-            // Release: pairs with `make_room`. Losing means that somebody else stirred, or that a
-            // sweep that began earlier just ended, whose time a retry below clears.
-            if quiet
-                .compare_exchange(before, next, Release, Relaxed)
-                .is_err()
-            {
-                let again = quiet.load(Relaxed);
-                let _ =
-                    quiet.compare_exchange(again, again.wrapping_add(1) & 0xffff, Release, Relaxed);
+            // Release: pairs with the acquire in `make_room`: a sweep that begins after sees what was
+            // stirred, and one that began before fails to publish.
+            match quiet.compare_exchange(before, next, Release, Relaxed) {
+                Ok(_) => return,
+                Err(found) => before = found,
             }
         }
     }
