@@ -414,7 +414,7 @@ impl<F: Flavour> Table<F> {
             if !self.admit(region, actor, home, now_ns, &mut recounts)? {
                 continue;
             }
-            match self.insert(region, actor, home, hash, entry, decided) {
+            match self.insert(region, actor, hash, entry, decided, now_ns) {
                 Ok(Insertion::Done(found)) => return Ok(found),
                 // Whoever reclaimed it counted it out.
                 Ok(Insertion::Gone) => {}
@@ -468,12 +468,13 @@ impl<F: Flavour> Table<F> {
         &self,
         region: &Region,
         actor: &Actor<'_>,
-        home: u32,
         hash: u64,
         entry: &E,
         decided: u64,
+        now_ns: u64,
     ) -> Result<Insertion> {
-        let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash)? else {
+        let home = self.home(hash);
+        let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash, now_ns)? else {
             return Err(Error::Full {
                 what: F::WHAT,
                 cap: self.cap.into(),
@@ -564,16 +565,19 @@ impl<F: Flavour> Table<F> {
         let _ = insertion.compare_exchange(naming, next, AcqRel, Relaxed);
     }
 
-    /// An EMPTY cell for a key of `home`, as near as can be.
+    /// An EMPTY cell for a key of `home`, as near as can be. A partition can be full before the table is
+    /// at its cap: then what is idle, or claimed by the dead, makes room.
     fn vacancy(
         &self,
         region: &Region,
         actor: &Actor<'_>,
         home: u32,
         hash: u64,
+        now_ns: u64,
     ) -> Result<Option<(u32, u32, u128)>> {
         let first = hash as u32 % CELLS_PER_BLOCK;
-        for recover in [false, true] {
+        let mut probe = Probe::new(region, actor.sessions);
+        for is_full in [false, true] {
             for distance in 0..self.blocks_per_partition {
                 let block = self.displaced(home, distance);
                 region.reach(&self.section, block)?;
@@ -582,8 +586,7 @@ impl<F: Flavour> Table<F> {
                     let cell = block * CELLS_PER_BLOCK + slot;
                     let at = self.at(cell);
                     let mut state = region.wide(at).load();
-                    if recover && phase(state) == CLAIMED {
-                        self.recover(region, actor.sessions, cell, state);
+                    if is_full && self.try_free(region, &mut probe, cell, now_ns).is_ok() {
                         state = region.wide(at).load();
                     }
                     if phase(state) == EMPTY {
