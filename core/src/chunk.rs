@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::key::{NAME_BYTES_MAX, read_word};
 use crate::region::{Region, header};
 use crate::table::CellOwner;
-use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 const CHUNK_BYTES: usize = 64;
 const PAYLOAD: usize = CHUNK_BYTES - 16;
@@ -72,7 +72,9 @@ pub(crate) fn write(
             };
             region.reach(section, next)?;
             let word = region.word(section.at(next));
-            let before = word.load(Relaxed);
+            // Acquire: pairs with the exchange below, so that the owner's cell is seen no older than it
+            // was when the chunk became its own: claimed, and of that incarnation.
+            let before = word.load(Acquire);
             let is_free =
                 before & TAKEN == 0 || (owner_of(before) != owner && !is_current(owner_of(before)));
             // An incarnation never comes back while its word stands here, so what was free above is

@@ -25,6 +25,8 @@ pub mod lock;
 mod object;
 pub mod region;
 pub mod session;
+#[cfg(all(test, not(loom)))]
+mod stopped;
 pub mod sync;
 mod table;
 pub mod waiter;

@@ -41,7 +41,8 @@ use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
 use crate::region::header;
 use crate::region::memory::Line;
 use crate::session::{GENERATION_BITS, Process, SessionId, Sessions};
-use crate::table::{Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
+use crate::sync::fence;
+use crate::table::{Entry as _, Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 const HELD: u128 = 1 << 3;
@@ -564,13 +565,27 @@ impl Engine {
             name,
         };
         let found = self.objects.find(&self.region, object.hash(), &object)?;
-        let freed = self.change(found.cell, |state| {
-            state.holder.is_some().then(|| state.freed(now_ns / 1_000))
+        self.break_found(&object, found.cell, by, now_ns)
+    }
+
+    /// Breaks a lock that was found in `cell`. By now the cell may be another lock's, and that one's
+    /// holder is not to lose it.
+    pub(crate) fn break_found(
+        &self,
+        object: &Object<'_>,
+        cell: u32,
+        by: Process,
+        now_ns: u64,
+    ) -> Option<Broken> {
+        let line = self.region.line(self.objects.at(cell));
+        let freed = self.change(cell, |state| {
+            (state.holder.is_some() && object.matches(&self.region, line, state.encode()))
+                .then(|| state.freed(now_ns / 1_000))
         })?;
-        self.note_break(found.cell, freed.token, by, now_ns);
+        self.note_break(object.name, freed.token, by, now_ns);
         Some(Broken {
             token: freed.token,
-            wake: self.hand_on(found.cell, freed, now_ns),
+            wake: self.hand_on(cell, freed, now_ns),
         })
     }
 
@@ -593,6 +608,8 @@ impl Engine {
                 && Objects::kind(&self.region, at) == Kind::Lock as u8
                 && Objects::name(&self.region, at).starts_with(prefix)
                 && let Some(status) = self.status(cell, now_ns)
+                // The cell may have become another lock's since.
+                && status.name.starts_with(prefix)
             {
                 visit(status);
             }
@@ -609,8 +626,9 @@ impl Engine {
             }
             let name = Objects::name(&self.region, at);
             let since = self.region.word(at + OWN).load(Relaxed);
-            // Acquire fence by the second load's own order; unchanged means that the name and the
-            // note were this state's.
+            // The loads above come before the one below; pairs with the fence in `Table::insert`.
+            // Unchanged means that the name and the note were this state's.
+            fence(Acquire);
             if word.load() != state {
                 continue;
             }
@@ -636,10 +654,10 @@ impl Engine {
         None
     }
 
-    fn note_break(&self, cell: u32, token: u64, by: Process, now_ns: u64) {
+    fn note_break(&self, name: &Name, token: u64, by: Process, now_ns: u64) {
         let hint = self.region.word(header::BREAK_HINT).fetch_add(1, Relaxed);
         let at = self.region.break_at(hint as u32 % crate::region::BREAKS);
-        let name = Objects::name(&self.region, self.objects.at(cell));
+        let name = name.to_vec();
         let put = |i: usize, value| self.region.word(at + i * 8).store(value, Relaxed);
         // A record is torn only if the ring goes once round during these stores; it is for people.
         put(0, now_ns);

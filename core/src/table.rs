@@ -48,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
-use crate::sync::Wide;
+use crate::sync::{Wide, fence};
 use core::marker::PhantomData;
 // Process-local, and only hints: models need not see them.
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -414,7 +414,7 @@ impl<F: Flavour> Table<F> {
             if !self.admit(region, actor, home, now_ns, &mut recounts)? {
                 continue;
             }
-            match self.insert(region, actor, home, hash, entry, decided) {
+            match self.insert(region, actor, hash, entry, decided, now_ns) {
                 Ok(Insertion::Done(found)) => return Ok(found),
                 // Whoever reclaimed it counted it out.
                 Ok(Insertion::Gone) => {}
@@ -468,12 +468,13 @@ impl<F: Flavour> Table<F> {
         &self,
         region: &Region,
         actor: &Actor<'_>,
-        home: u32,
         hash: u64,
         entry: &E,
         decided: u64,
+        now_ns: u64,
     ) -> Result<Insertion> {
-        let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash)? else {
+        let home = self.home(hash);
+        let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash, now_ns)? else {
             return Err(Error::Full {
                 what: F::WHAT,
                 cap: self.cap.into(),
@@ -490,6 +491,9 @@ impl<F: Flavour> Table<F> {
             return Ok(Insertion::Beaten);
         }
         // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
+        // Release: whoever still reads the cell as it was, and sees a word written below, finds its
+        // state changed. Pairs with the acquire fences before a state is read again.
+        fence(Release);
         let creator = region.half(self.creator_at(cell));
         let incarnation = (creator.load(Relaxed) >> 12).wrapping_add(1) & 0xf_ffff;
         creator.store(incarnation << 12 | u32::from(actor.session.index), Relaxed);
@@ -562,16 +566,19 @@ impl<F: Flavour> Table<F> {
         let _ = insertion.compare_exchange(naming, next, AcqRel, Relaxed);
     }
 
-    /// An EMPTY cell for a key of `home`, as near as can be.
+    /// An EMPTY cell for a key of `home`, as near as can be. A partition can be full before the table is
+    /// at its cap: then what is idle, or claimed by the dead, makes room.
     fn vacancy(
         &self,
         region: &Region,
         actor: &Actor<'_>,
         home: u32,
         hash: u64,
+        now_ns: u64,
     ) -> Result<Option<(u32, u32, u128)>> {
         let first = hash as u32 % CELLS_PER_BLOCK;
-        for recover in [false, true] {
+        let mut probe = Probe::new(region, actor.sessions);
+        for is_full in [false, true] {
             for distance in 0..self.blocks_per_partition {
                 let block = self.displaced(home, distance);
                 region.reach(&self.section, block)?;
@@ -580,8 +587,7 @@ impl<F: Flavour> Table<F> {
                     let cell = block * CELLS_PER_BLOCK + slot;
                     let at = self.at(cell);
                     let mut state = region.wide(at).load();
-                    if recover && phase(state) == CLAIMED {
-                        self.recover(region, actor.sessions, cell, state);
+                    if is_full && self.try_free(region, &mut probe, cell, now_ns).is_ok() {
                         state = region.wide(at).load();
                     }
                     if phase(state) == EMPTY {
@@ -818,15 +824,16 @@ impl<F: Flavour> Table<F> {
         is_any
     }
 
-    /// Says that something may have become idle: the next full table sweeps again.
+    /// Says that something may have become idle: the next full table sweeps again, and a sweep under
+    /// way, which may have passed it by already, keeps its findings to itself.
     pub(crate) fn stir(&self, region: &Region) {
+        self.share_quiet_until_us.store(0, Relaxed);
         let quiet = region.word(self.counters + QUIET);
         let mut before = quiet.load(Relaxed);
         for _ in 0..ROUNDS_MAX {
-            // The epoch rises even when no time is set: a sweep that passed a cell while it was empty,
-            // and is about to set one, must fail.
             let next = before.wrapping_add(1) & 0xffff;
-            // Release: pairs with `make_room`.
+            // Release: pairs with the acquire in `make_room`: a sweep that begins after sees what was
+            // stirred, and one that began before fails to publish.
             match quiet.compare_exchange(before, next, Release, Relaxed) {
                 Ok(_) => return,
                 Err(found) => before = found,

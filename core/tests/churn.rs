@@ -378,3 +378,22 @@ fn a_reclaimed_key_is_not_young_again_for_a_stamp_from_before_it_was_full() {
     );
     assert!(check(1, 3 * SECOND));
 }
+
+// property 11
+#[test]
+fn a_key_whose_partition_is_full_takes_the_place_of_an_idle_one() {
+    // 64 partitions of eight cells each: one fills up long before the table is at its cap.
+    let caps = Caps {
+        limiter_keys: 384,
+        ..Caps::default()
+    };
+    let (engine, me) = engine(caps);
+    let limit = Limit::parse("1/second").unwrap();
+    let limiter = engine.open_limiter(b"l", limit, false, me, 0).unwrap();
+    for i in 0..5_000_u64 {
+        let checked = engine
+            .check(&limiter, &i.to_le_bytes(), 1, me, i * SECOND)
+            .unwrap();
+        assert!(!checked.is_overflow, "key {i}");
+    }
+}
