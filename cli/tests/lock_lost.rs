@@ -37,7 +37,10 @@ fn a_command_whose_lock_is_broken_is_told_to_end() {
 #[test]
 fn a_command_that_does_not_end_when_told_is_killed() {
     let world = World::new();
-    let running = world.start(&["stubborn"], "trap '' TERM; echo ready; exec cat");
+    let running = world.start(
+        &["--ttl", "1h", "stubborn"],
+        "trap '' TERM; echo ready; exec cat",
+    );
     running.line();
     assert!(
         world
@@ -58,7 +61,10 @@ fn a_command_that_does_not_end_when_told_is_killed() {
 #[test]
 fn a_command_that_is_stopped_when_the_lock_is_lost_never_goes_on() {
     let world = World::new();
-    let running = world.start(&["stopped"], "echo $$; kill -STOP $$; echo went on");
+    let running = world.start(
+        &["--kill-after", "1h", "--ttl", "3h", "stopped"],
+        "echo $$; kill -STOP $$; echo went on",
+    );
     let command: i32 = number(&running.line());
     until("it is stopped", || state(command) == Some('T'));
     assert!(
@@ -108,7 +114,7 @@ fn a_sprag_that_was_stopped_for_longer_than_the_lease_kills_its_command_first_of
 #[test]
 fn a_lock_whose_region_is_removed_is_lost() {
     let world = World::new();
-    let running = world.start(&["gone"], "echo ready; exec cat");
+    let running = world.start(&["--ttl", "1h", "gone"], "echo ready; exec cat");
     running.line();
     std::fs::remove_file(world.path("region")).expect("it is there");
     let finished = running.finish_with_open_input();

@@ -54,14 +54,12 @@ impl Child {
         builder.args(args).envs(exports).process_group(0);
         let before_exec = move || {
             die_with(parent)?;
-            // First the dispositions, so that from the moment when the terminal is the child's no key
-            // pressed is lost in a handler; last the mask, of which handing over needs a bit.
-            undo.dispositions();
+            // Before the terminal is the child's, so that no key pressed is lost in a handler.
+            undo.apply();
             if let Some(terminal) = foreground_of {
                 // SAFETY: takes nothing and can't fail.
                 terminal::set_foreground(terminal, unsafe { libc::getpid() });
             }
-            undo.mask();
             Ok(())
         };
         // SAFETY: the closure runs in the forked child of a process that may have threads, where only

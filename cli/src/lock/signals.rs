@@ -45,14 +45,12 @@ const PASSED_ON: [c_int; 18] = [
 pub(super) struct Signals {
     delivery: SignalDelivery<UnixStream, SignalOnly>,
     caught: Vec<c_int>,
-    mask: libc::sigset_t,
     are_children_ignored: bool,
 }
 
 impl Signals {
     /// Catches every signal that is to be passed on, and the one that tells of children.
     pub(super) fn catch() -> io::Result<Self> {
-        let mask = blocked()?;
         let are_children_ignored = is_ignored(libc::SIGCHLD)?;
         let mut caught = vec![libc::SIGCHLD];
         for signal in PASSED_ON
@@ -68,7 +66,6 @@ impl Signals {
         Ok(Self {
             delivery,
             caught,
-            mask,
             are_children_ignored,
         })
     }
@@ -77,7 +74,6 @@ impl Signals {
     pub(super) fn undo(&self) -> Undo {
         Undo {
             caught: self.caught.clone().into_boxed_slice(),
-            mask: self.mask,
             are_children_ignored: self.are_children_ignored,
         }
     }
@@ -108,13 +104,12 @@ impl Signals {
 /// Undoes the catching of signals in a forked child, before it executes the command.
 pub(super) struct Undo {
     caught: Box<[c_int]>,
-    mask: libc::sigset_t,
     are_children_ignored: bool,
 }
 
 impl Undo {
     /// Gives every caught signal back what it had. Async-signal-safe.
-    pub(super) fn dispositions(&self) {
+    pub(super) fn apply(&self) {
         for &signal in &self.caught {
             let handler = if signal == libc::SIGCHLD && self.are_children_ignored {
                 libc::SIG_IGN
@@ -123,12 +118,6 @@ impl Undo {
             };
             set_handler(signal, handler);
         }
-    }
-
-    /// Blocks what was blocked when this process started, and nothing else. Async-signal-safe.
-    pub(super) fn mask(&self) {
-        // SAFETY: a valid set that the call only reads; async-signal-safe.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, ptr::null_mut()) };
     }
 }
 
@@ -183,15 +172,4 @@ fn is_ignored(signal: c_int) -> io::Result<bool> {
     }
     // SAFETY: the call succeeded, so it wrote.
     Ok(unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN)
-}
-
-fn blocked() -> io::Result<libc::sigset_t> {
-    let mut mask = MaybeUninit::uninit();
-    // SAFETY: with no new set the call only writes `mask`.
-    let failure = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), mask.as_mut_ptr()) };
-    if failure != 0 {
-        return Err(io::Error::from_raw_os_error(failure));
-    }
-    // SAFETY: the call succeeded, so it wrote.
-    Ok(unsafe { mask.assume_init() })
 }
