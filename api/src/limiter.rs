@@ -62,10 +62,11 @@ impl Limiter {
         let inner = &*space.inner;
         inner.check_process()?;
         inner.check_in_place()?;
-        let now_ns = inner.precise_ns();
-        let limiter = inner
-            .engine
-            .open_limiter(name, limit, update, inner.session, now_ns)?;
+        let now_ns = || inner.precise_ns();
+        let limiter =
+            inner
+                .engine
+                .open_limiter_by_clock(name, limit, update, inner.session, now_ns)?;
         Ok(Self {
             space: space.clone(),
             limiter,

@@ -8,7 +8,7 @@
 //!
 //! | bytes | field | written by |
 //! |---|---|---|
-//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use), 2..8 and 8..20 the claimant's session, 32..64 generation, one higher for each use | exchange |
+//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use), 2..8 and 8..20 the claimant's session, 20 replaced, 32..64 generation, one higher for each use | exchange |
 //! | 8..48 | the limit, as [`Prepared::encode`] gives it | its claimant |
 //! | 48..56 | hash of the limiter's name, which seeds its keys' hash | its claimant |
 //! | 56..60 | the limiter name's cell | its claimant |
@@ -31,6 +31,12 @@
 //!
 //! Limit and value are in one word, so that converting a key is one exchange that keeps what was used.
 //! A changer that dies leaves (b, a): checks go on converting, the next change finishes the sweep.
+//!
+//! A changer that is stopped may go on when the change is long over and slot a is another limiter's.
+//! So each exchange of the sweep reads its word first, and then that the name's word is still the one
+//! that the change began with. That word never repeats: its serial rises with each exchange.
+//!
+//! Once b is named, a's control word says *replaced*, so that references to a look again.
 
 use crate::chunk;
 use crate::engine::Engine;
@@ -44,11 +50,19 @@ use crate::region::{LIMITS, Region, header};
 use crate::session::{GENERATION_BITS, SessionId};
 use crate::sync::fence;
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+#[cfg(all(test, not(loom)))]
+mod stopped;
 
 const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
 const IN_USE: u64 = 2;
+/// In a control word: another limit took this one's place.
+const REPLACED: u64 = 1 << 20;
+/// Sweeps in vain, for a key that is just being inserted under the limit before, after which a change
+/// gives up: one whose process is stopped may take for ever.
+const SWEEPS_MAX: u32 = 4_096;
 pub(crate) const OVERFLOW: usize = 64;
 
 /// A limiter opened for use: its limit, read once.
@@ -103,19 +117,23 @@ pub(crate) fn hasher(region: &Region, limit: u32) -> Hasher {
 /// The limit in a slot; `None` if the slot is free or its words are none that a limit has.
 pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
     let at = region.limit_at(limit % LIMITS);
-    let control = region.word(at).load(Acquire);
-    let mut words = [0; PREPARED_WORDS];
-    for (i, word) in words.iter_mut().enumerate() {
-        *word = region.word(at + 8 + i * 8).load(Relaxed);
+    for _ in 0..ROUNDS_MAX {
+        let control = region.word(at).load(Acquire);
+        if control & 3 != IN_USE {
+            return None;
+        }
+        let mut words = [0; PREPARED_WORDS];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = region.word(at + 8 + i * 8).load(Relaxed);
+        }
+        // Acquire: the loads above come before the one below; pairs with the fence in `fill_limit`.
+        fence(Acquire);
+        // Otherwise it was replaced, which changes nothing here, or freed.
+        if region.word(at).load(Relaxed) == control {
+            return Prepared::decode_trusted(words);
+        }
     }
-    let prepared = (control & 3 == IN_USE)
-        .then(|| Prepared::decode_trusted(words))
-        .flatten();
-    // Acquire: the loads above come before this one.
-    fence(Acquire);
-    (region.word(at).load(Relaxed) == control)
-        .then_some(prepared)
-        .flatten()
+    None
 }
 
 /// What a key inserted now under `limit` starts from: the overflow bucket's level, and never a time
@@ -126,6 +144,8 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
     for _ in 0..ROUNDS_MAX {
         let state = bucket.load();
         if phase(state) != LIVE {
+            // Closed, and so final: the limit was changed after the insertion began.
+            level = KeyState(state).value();
             break;
         }
         let state = KeyState(state);
@@ -146,6 +166,18 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
         base_ns: region.base_unix_ns(),
     };
     prepared(region, limit).map_or(level, |limit| level.max(limit.fresh_value(moment)))
+}
+
+/// A change of a limiter's limit that is under way.
+pub(crate) struct Change {
+    /// Byte offset of the name's state word, and what it says for as long as the change lasts.
+    at: usize,
+    state: u128,
+    slots: Slots,
+    current: u32,
+    previous: u32,
+    /// The previous limit and the current one; `None` if the region is damaged there.
+    limits: Option<(Prepared, Prepared)>,
 }
 
 #[derive(Clone, Copy)]
@@ -185,6 +217,19 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
     ) -> Result<LimiterRef> {
+        self.open_limiter_by_clock(name, limit, update, by, || now_ns)
+    }
+
+    /// [`open_limiter`](Self::open_limiter) with a clock, which a change reads for each key: keys may be
+    /// in use while it goes through them.
+    pub fn open_limiter_by_clock(
+        &self,
+        name: &[u8],
+        limit: Limit,
+        update: bool,
+        by: SessionId,
+        now_ns: impl Fn() -> u64,
+    ) -> Result<LimiterRef> {
         let name = Name::new(&self.region, "limiter name", name)?;
         let object = Object {
             engine: self,
@@ -192,15 +237,15 @@ impl Engine {
             name: &name,
         };
         let asked = limit.prepare();
+        let mut sweeps = 0;
         for _ in 0..ROUNDS_MAX {
-            let found = self.insert_object(&object, by, now_ns)?;
-            let plain = Plain::decode(found.state);
-            let slots = Slots::decode(plain.value);
+            let found = self.insert_object(&object, by, now_ns())?;
+            let slots = Slots::decode(Plain::decode(found.state).value);
             let existing = slots.current.and_then(|id| prepared(&self.region, id));
             match existing {
                 Some(existing) if existing == asked => {
                     if slots.previous.is_some() {
-                        self.finish_change(&found, now_ns);
+                        self.finish_change(&found, &now_ns);
                     }
                     if let Some(limiter) = self.limiter_ref(&name) {
                         return Ok(limiter);
@@ -215,54 +260,61 @@ impl Engine {
                 }
                 _ => {}
             }
-            if slots.previous.is_some() && !self.finish_change(&found, now_ns) {
-                // A key under the limit before last is just being inserted by somebody else.
-                core::hint::spin_loop();
-                continue;
-            }
-            let (id, control) = self.claim_limit(by)?;
-            self.fill_limit(id, asked, &name, found.cell, slots.current.is_none());
-            // Release: the slot's words come before it is in use.
-            let in_use = control & !3 | IN_USE;
-            let _ = self
-                .limit_control(id)
-                .compare_exchange(control, in_use, AcqRel, Relaxed);
-            let next = Slots {
-                current: Some(id),
-                previous: slots.current,
-            };
-            let before = Plain {
-                value: Slots {
-                    previous: None,
-                    ..slots
+            if slots.previous.is_some() {
+                if !self.finish_change(&found, &now_ns) {
+                    // A key under the limit before last is just being inserted by somebody else.
+                    sweeps += 1;
+                    if sweeps == SWEEPS_MAX {
+                        return Err(Error::Contended {
+                            what: "inserting a key under the limit before",
+                        });
+                    }
+                    #[cfg(not(loom))]
+                    std::thread::yield_now();
                 }
-                .encode(),
-                ..plain
-            };
-            let after = Plain {
-                value: next.encode(),
-                ..plain
-            };
-            let word = self.region.wide(found.at);
-            if word
-                .compare_exchange(before.encode(), after.encode())
-                .is_err()
-            {
-                let _ = self.limit_control(id).compare_exchange(
-                    in_use,
-                    in_use & !3 | FREE,
-                    AcqRel,
-                    Relaxed,
-                );
                 continue;
             }
-            if let Ok(found) = self.insert_object(&object, by, now_ns) {
-                self.finish_change(&found, now_ns);
+            if !self.name_limit(&name, &found, asked, by)? {
+                continue;
+            }
+            if let Ok(found) = self.insert_object(&object, by, now_ns()) {
+                self.finish_change(&found, &now_ns);
             }
         }
         Err(Error::Damaged {
             what: "a limiter never settles",
         })
+    }
+
+    /// Writes a limit to a slot and makes it the current one of the limiter whose name was found;
+    /// `false` if the name's word changed since.
+    fn name_limit(
+        &self,
+        name: &Name,
+        found: &Found,
+        limit: Prepared,
+        by: SessionId,
+    ) -> Result<bool> {
+        let plain = Plain::decode(found.state);
+        let current = Slots::decode(plain.value).current;
+        let (id, control) = self.claim_limit(by)?;
+        self.fill_limit(id, limit, name, found.cell, current.is_none());
+        // Release: the slot's words come before it is in use.
+        let in_use = control & !3 | IN_USE;
+        let slot = self.limit_control(id);
+        let _ = slot.compare_exchange(control, in_use, AcqRel, Relaxed);
+        let next = Slots {
+            current: Some(id),
+            previous: current,
+        };
+        let word = self.region.wide(found.at);
+        let is_named = word
+            .compare_exchange(found.state, plain.next(next.encode()).encode())
+            .is_ok();
+        if !is_named {
+            let _ = slot.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
+        }
+        Ok(is_named)
     }
 
     /// The limiter `name` as it is; `None` if there is none.
@@ -355,6 +407,9 @@ impl Engine {
 
     fn fill_limit(&self, id: u32, limit: Prepared, name: &Name, cell: u32, is_first: bool) {
         let at = self.region.limit_at(id);
+        // Release: whoever still reads the slot as it was, and sees a word written below, finds its
+        // control changed. Pairs with the fence in `prepared`.
+        fence(Release);
         for (i, word) in limit.encode().into_iter().enumerate() {
             self.region.word(at + 8 + i * 8).store(word, Relaxed);
         }
@@ -379,53 +434,93 @@ impl Engine {
 
     /// Moves the overflow level and every key from the previous limit to the current one, then frees
     /// the previous slot. `false` if a key under the previous limit is being inserted right now.
-    fn finish_change(&self, name: &Found, now_ns: u64) -> bool {
-        let word = self.region.wide(name.at);
-        let state = word.load();
-        let plain = Plain::decode(state);
-        let slots = Slots::decode(plain.value);
-        let (Some(current), Some(previous)) = (slots.current, slots.previous) else {
+    fn finish_change(&self, name: &Found, now_ns: &dyn Fn() -> u64) -> bool {
+        let Some(change) = self.change_under_way(name.at) else {
             return true;
         };
+        self.sweep(&change, now_ns)
+    }
+
+    /// The change of the limiter whose name's state word lies at `at`; `None` if none is under way.
+    fn change_under_way(&self, at: usize) -> Option<Change> {
+        let state = self.region.wide(at).load();
         if phase(state) != LIVE {
-            return true;
+            return None;
         }
-        let (Some(new), Some(old)) = (
-            prepared(&self.region, current),
-            prepared(&self.region, previous),
-        ) else {
-            return self.drop_previous(word, plain, slots, previous);
+        let slots = Slots::decode(Plain::decode(state).value);
+        let (current, previous) = (slots.current?, slots.previous?);
+        let change = Change {
+            at,
+            state,
+            slots,
+            current,
+            previous,
+            limits: prepared(&self.region, previous).zip(prepared(&self.region, current)),
         };
-        let moment = self.moment(now_ns);
-        self.move_overflow(previous, current, &old, &new, moment);
+        // If so, both limits were this change's when they were read.
+        self.is_under_way(&change).then_some(change)
+    }
+
+    /// The change to the limit of `limiter` from the one in slot `previous`.
+    fn change_to(&self, limiter: &LimiterRef, previous: u32) -> Option<Change> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Limiter,
+            name: &limiter.name,
+        };
+        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        let change = self.change_under_way(found.at)?;
+        // The same use of the slot as when the reference was opened, and so the same change.
+        let is_same = change.current == limiter.id
+            && self.limit_control(limiter.id).load(Acquire) == limiter.control
+            && limiter.previous == Some(previous);
+        (is_same && change.previous == previous).then_some(change)
+    }
+
+    /// Whether a change still lasts. Ask between reading a word that is under either of its slots and
+    /// exchanging it: the word is then this change's, whoever had the slots before or has them after.
+    fn is_under_way(&self, change: &Change) -> bool {
+        self.region.wide(change.at).load() == change.state
+    }
+
+    fn sweep(&self, change: &Change, now_ns: &dyn Fn() -> u64) -> bool {
+        self.mark_replaced(change);
+        self.move_overflow(change, now_ns());
         // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
         // under the old one.
         fence(SeqCst);
         let mut is_clear = true;
-        self.limiter_keys.for_each(&self.region, |_, at, _| {
-            is_clear &= self.convert_cell(at, previous, current, &old, &new, moment);
+        self.limiter_keys.for_each(&self.region, |cell, _, _| {
+            is_clear &= self.convert_cell(cell, change, now_ns);
         });
-        is_clear && self.drop_previous(word, plain, slots, previous)
+        is_clear && self.drop_previous(change)
     }
 
-    fn drop_previous(
-        &self,
-        word: &crate::sync::Wide,
-        plain: Plain,
-        slots: Slots,
-        previous: u32,
-    ) -> bool {
-        let control = self.limit_control(previous);
+    /// Makes references to the previous limit look again.
+    fn mark_replaced(&self, change: &Change) {
+        let control = self.limit_control(change.previous);
+        let word = control.load(Acquire);
+        if word & 3 == IN_USE && self.is_under_way(change) {
+            // Losing means that somebody else did it, or that the change is over.
+            let _ = control.compare_exchange(word, word | REPLACED, AcqRel, Relaxed);
+        }
+    }
+
+    fn drop_previous(&self, change: &Change) -> bool {
+        let control = self.limit_control(change.previous);
+        // Read while the change lasts, if the exchange below says so.
         let in_use = control.load(Acquire);
-        let done = Plain {
-            value: Slots {
-                previous: None,
-                ..slots
-            }
-            .encode(),
-            ..plain
+        let plain = Plain::decode(change.state);
+        let slots = Slots {
+            previous: None,
+            ..change.slots
         };
-        if word.compare_exchange(plain.encode(), done.encode()).is_ok() && in_use & 3 == IN_USE {
+        let word = self.region.wide(change.at);
+        if word
+            .compare_exchange(change.state, plain.next(slots.encode()).encode())
+            .is_ok()
+            && in_use & 3 == IN_USE
+        {
             let _ = control.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
             self.limiter_keys.stir(&self.region);
         }
@@ -449,26 +544,26 @@ impl Engine {
 
     /// Exchanges one key from the previous to the current limit; `false` if it is just being
     /// inserted under the previous one.
-    fn convert_cell(
-        &self,
-        at: usize,
-        previous: u32,
-        current: u32,
-        old: &Prepared,
-        new: &Prepared,
-        moment: Moment,
-    ) -> bool {
-        let word = self.region.wide(at);
+    fn convert_cell(&self, cell: u32, change: &Change, now_ns: &dyn Fn() -> u64) -> bool {
+        let word = self.limiter_keys.state(&self.region, cell);
+        let mut is_looked_for = false;
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
             match phase(state) {
-                CLAIMED => return crate::table::field(state, 75, 12) as u32 != previous,
-                LIVE if KeyState(state).limit() == previous => {
-                    let value = convert(old, KeyState(state).value(), new, moment);
-                    let after = KeyState(state).with_limit(current, value);
-                    if word.compare_exchange(state, after.0).is_ok() {
+                CLAIMED if crate::table::field(state, 75, 12) as u32 == change.previous => {
+                    if is_looked_for {
+                        return false;
+                    }
+                    // Its claimant may be dead, and nobody else looks for that while there is room.
+                    is_looked_for = true;
+                    self.limiter_keys
+                        .recover(&self.region, &self.sessions, cell, state);
+                }
+                LIVE if KeyState(state).limit() == change.previous => {
+                    if !self.is_under_way(change) {
                         return true;
                     }
+                    self.convert_key(cell, state, change, now_ns());
                 }
                 _ => return true,
             }
@@ -476,27 +571,38 @@ impl Engine {
         false
     }
 
+    /// Exchanges a key whose state was `state` while the change lasted. `now_ns` is best read after the
+    /// state: from before, it takes for used what was refilled in between.
+    fn convert_key(&self, cell: u32, state: u128, change: &Change, now_ns: u64) {
+        let state = KeyState(state);
+        // In a damaged region, what was used is not known.
+        let value = change.limits.map_or(0, |(old, new)| {
+            convert(&old, state.value(), &new, self.moment(now_ns))
+        });
+        let after = state.with_limit(change.current, value);
+        let word = self.limiter_keys.state(&self.region, cell);
+        let _ = word.compare_exchange(state.0, after.0);
+    }
+
     /// Closes the previous limit's overflow bucket and opens the current one's at its level. Any
     /// number of processes may do it at once: what it starts from no longer changes once closed.
-    fn move_overflow(
-        &self,
-        previous: u32,
-        current: u32,
-        old: &Prepared,
-        new: &Prepared,
-        moment: Moment,
-    ) {
-        let from = self.region.wide(self.region.limit_at(previous) + OVERFLOW);
-        let to = self.region.wide(self.region.limit_at(current) + OVERFLOW);
+    fn move_overflow(&self, change: &Change, now_ns: u64) {
+        let bucket = |id| self.region.wide(self.region.limit_at(id) + OVERFLOW);
+        let (from, to) = (bucket(change.previous), bucket(change.current));
         for _ in 0..ROUNDS_MAX {
             let state = from.load();
-            if phase(state) != LIVE || from.compare_exchange(state, state & !7 | CLAIMED).is_ok() {
+            if phase(state) != LIVE
+                || !self.is_under_way(change)
+                || from.compare_exchange(state, state & !7 | CLAIMED).is_ok()
+            {
                 break;
             }
         }
-        let before = to.load();
-        if phase(before) == CLAIMED {
-            let level = convert(old, KeyState(from.load()).value(), new, moment);
+        let (closed, before) = (from.load(), to.load());
+        if phase(before) == CLAIMED && self.is_under_way(change) {
+            let level = change.limits.map_or(0, |(old, new)| {
+                convert(&old, KeyState(closed).value(), &new, self.moment(now_ns))
+            });
             let open = KeyState(before & !7 | LIVE).with_value(level);
             let _ = to.compare_exchange(before, open.0);
         }
@@ -530,7 +636,9 @@ impl Engine {
             .find(&self.region, object.hash(), &object)
             .is_some_and(|found| {
                 let slots = Slots::decode(Plain::decode(found.state).value);
+                // Under the previous slot there may be another limiter's keys once the change is over.
                 slots.current == Some(limiter.id)
+                    && (limiter.previous.is_none() || limiter.previous == slots.previous)
                     && self.limit_control(limiter.id).load(Acquire) == limiter.control
             })
     }
@@ -647,12 +755,18 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Checked> {
         let mut limiter = entry.limiter.clone();
-        for round in 0..ROUNDS_MAX {
+        for _ in 0..ROUNDS_MAX {
             let slot = self.region.limit_at(limiter.id);
             // Before the search: an insertion after this moves the bucket on, and the charge fails.
             let bucket = self.region.wide(slot + OVERFLOW).load();
-            if (round > 0 || !self.is_current_limit(&limiter)) && !self.is_current_limit(&limiter) {
+            if !self.is_current_limit(&limiter) {
                 limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                continue;
+            }
+            if phase(bucket) != LIVE {
+                // Not open yet: a key inserted now would start from nothing, whatever it has used of
+                // the bucket before.
+                self.open_overflow(&limiter, now_ns);
                 continue;
             }
             let entry = entry.of(&limiter);
@@ -663,10 +777,13 @@ impl Engine {
             match found {
                 Ok(found) if KeyState(found.state).limit() != limiter.id => {
                     let previous = KeyState(found.state).limit();
-                    if let Some(old) = prepared(&self.region, previous) {
-                        let moment = self.moment(now_ns);
-                        let (id, new) = (limiter.id, &limiter.prepared);
-                        self.convert_cell(found.at, previous, id, &old, new, moment);
+                    match self.change_to(&limiter, previous) {
+                        Some(change) => {
+                            self.convert_key(found.cell, found.state, &change, now_ns);
+                        }
+                        None => {
+                            limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                        }
                     }
                 }
                 Ok(found) => {
@@ -687,11 +804,9 @@ impl Engine {
                 }) if self.reclaim_long_names(now_ns) => {}
                 // No room is not the key's fault: the bucket that such keys share decides.
                 Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
+                    let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
                     if let Some(checked) = self.check_overflow(&limiter, bucket, cost, now_ns) {
                         return Ok(checked);
-                    }
-                    if phase(bucket) != LIVE {
-                        self.finish_change_of(&limiter.name, now_ns);
                     }
                 }
                 Err(error) => return Err(error),
@@ -702,14 +817,13 @@ impl Engine {
         })
     }
 
-    fn finish_change_of(&self, name: &Name, now_ns: u64) {
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name,
-        };
-        if let Some(found) = self.objects.find(&self.region, object.hash(), &object) {
-            self.finish_change(&found, now_ns);
+    /// Opens the overflow bucket of a limit that has just replaced another.
+    fn open_overflow(&self, limiter: &LimiterRef, now_ns: u64) {
+        let change = limiter
+            .previous
+            .and_then(|previous| self.change_to(limiter, previous));
+        if let Some(change) = change {
+            self.move_overflow(&change, now_ns);
         }
     }
 
@@ -720,9 +834,6 @@ impl Engine {
         cost: u64,
         now_ns: u64,
     ) -> Option<Checked> {
-        if phase(bucket) != LIVE {
-            return None;
-        }
         let state = KeyState(bucket);
         let moment = self.moment(now_ns);
         let verdict = limiter.prepared.check(state.value(), moment, cost);
@@ -768,10 +879,13 @@ impl Engine {
             };
             let state = KeyState(found.state);
             if state.limit() != limiter.id {
-                let old = prepared(&self.region, state.limit());
-                let value = old.map_or(0, |old| {
-                    convert(&old, state.value(), &limiter.prepared, moment)
-                });
+                let Some(change) = self.change_to(&limiter, state.limit()) else {
+                    limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                    continue;
+                };
+                let value = change
+                    .limits
+                    .map_or(0, |(old, new)| convert(&old, state.value(), &new, moment));
                 let decision = limiter.prepared.peek(value, moment);
                 return Ok(Checked {
                     decision,

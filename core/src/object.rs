@@ -81,6 +81,14 @@ impl Plain {
         }
     }
 
+    /// With another value, and a serial that tells the word from every one before.
+    pub(crate) fn next(self, value: u64) -> Self {
+        Self {
+            serial: self.serial + 1,
+            value,
+        }
+    }
+
     pub(crate) fn encode(self) -> u128 {
         LIVE | u128::from(self.serial.min(TOKEN_MAX)) << 11 | u128::from(self.value) << 64
     }

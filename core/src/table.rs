@@ -600,7 +600,7 @@ impl<F: Flavour> Table<F> {
     }
 
     /// Empties a cell claimed by a session that is gone.
-    fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
+    pub(crate) fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
         let claim = F::claim_of(state);
         if sessions.is_alive(region, claim.session) {
             return;
