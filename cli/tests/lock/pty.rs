@@ -121,6 +121,14 @@ impl Session {
     }
 }
 
+/// A test that fails leaves nothing running.
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn set_close_on_exec(file: &File) {
     use std::os::fd::AsRawFd;
     // SAFETY: sets a flag of an open descriptor.

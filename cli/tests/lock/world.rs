@@ -109,7 +109,7 @@ pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
-    err: thread::JoinHandle<String>,
+    err: Option<thread::JoinHandle<String>>,
 }
 
 impl Running {
@@ -147,7 +147,7 @@ impl Running {
             child,
             stdin,
             lines,
-            err,
+            err: Some(err),
         }
     }
 
@@ -200,11 +200,20 @@ impl Running {
             }
         }
         let status = self.child.wait().expect("it can be waited for");
+        let err = self.err.take().expect("it is finished once");
         Finished {
             out,
-            err: self.err.join().expect("errors are read"),
+            err: err.join().expect("errors are read"),
             code: status.code(),
         }
+    }
+}
+
+/// A test that fails leaves nothing running.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
