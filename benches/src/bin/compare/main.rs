@@ -5,6 +5,7 @@
 //! it never fails because of a number, and a row that can't be run says why.
 
 mod contest;
+mod machine;
 mod redis;
 mod report;
 mod resident;
@@ -81,6 +82,7 @@ fn run(options: &Options) -> Result<()> {
         }
         return Ok(());
     }
+    eprintln!("{}", machine::two_threads());
     let mut results = Vec::with_capacity(rows.len());
     for row in &rows {
         eprintln!("{} | {} …", row.case, row.peer);
@@ -90,6 +92,7 @@ fn run(options: &Options) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&results)?);
     } else {
         report::print_table(&results);
+        println!("\n{}", machine::two_threads());
     }
     Ok(())
 }

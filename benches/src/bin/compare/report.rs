@@ -74,8 +74,7 @@ impl Line {
             format!("{} {unit}", number(self.ours_ns)).trim().to_owned(),
             self.peer.to_owned(),
             format!("{} {unit}", number(self.peer_ns)).trim().to_owned(),
-            self.ratio
-                .map_or_else(String::new, |ratio| format!("{ratio:.3}")),
+            self.ratio.map_or_else(String::new, ratio),
             self.budget.to_string(),
             met,
             admitted,
@@ -105,6 +104,15 @@ pub(crate) fn print_table(lines: &[Line]) {
         if number == 0 {
             println!("|{}|", widths.map(|width| "-".repeat(width + 2)).join("|"));
         }
+    }
+}
+
+/// Enough figures to tell it from its budget.
+fn ratio(ratio: f64) -> String {
+    if ratio < 0.01 {
+        format!("{ratio:.5}")
+    } else {
+        format!("{ratio:.3}")
     }
 }
 
