@@ -48,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
-use crate::sync::Wide;
+use crate::sync::{Wide, fence};
 use core::marker::PhantomData;
 // Process-local, and only hints: models need not see them.
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -344,6 +344,16 @@ impl<F: Flavour> Table<F> {
             })
     }
 
+    /// Whether a cell that was found is unchanged. An answer that rests on its state, and ends in no
+    /// exchange of it, must ask: the state may be that of the entry before, if the cell was reused
+    /// between the reads of its state and of its key.
+    pub(crate) fn is_unchanged(&self, region: &Region, found: &Found) -> bool {
+        // Acquire: pairs with the fence in `insert`. If a word of the key that was compared is a later
+        // entry's, the state read here is its claim or newer.
+        fence(Acquire);
+        region.wide(found.at).load() == found.state
+    }
+
     /// Blocks past `home` to look at; bounded by the partition whatever the word says.
     fn displacement(&self, region: &Region, home: u32) -> u32 {
         // Acquire: pairs with the `fetch_max` before an insertion is decided.
@@ -489,6 +499,9 @@ impl<F: Flavour> Table<F> {
         if region.wide(at).compare_exchange(empty, claimed).is_err() {
             return Ok(Insertion::Beaten);
         }
+        // Release: the claim comes before the key. Pairs with the acquire fences of those who compare
+        // a key and then read the state word again.
+        fence(Release);
         // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
         let creator = region.half(self.creator_at(cell));
         let incarnation = (creator.load(Relaxed) >> 12).wrapping_add(1) & 0xf_ffff;
