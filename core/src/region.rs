@@ -364,6 +364,8 @@ impl Region {
             #[cfg(not(loom))]
             file: None,
         };
+        #[cfg(loom)]
+        region.make_words();
         region.initialise(birth);
         Ok(region)
     }
@@ -406,6 +408,50 @@ impl Region {
             None => Err(Error::Unsupported {
                 what: "sharing anonymous memory with other processes",
             }),
+        }
+    }
+
+    /// Makes every word that threads of a model may share: loom holds the making of an atomic for a
+    /// plain write, which must come before the threads that use it. A model is as slow as its words
+    /// are many, so those that a model can do without are left out: chunks, breaks, and the limiters'
+    /// where the cap allows for one key only.
+    #[cfg(loom)]
+    fn make_words(&self) {
+        let words = |at: usize, count: usize| {
+            for i in 0..count {
+                self.word(at + i * 8);
+            }
+        };
+        words(header::LATEST, 1);
+        words(header::WAITERS_HIGH, 1);
+        words(header::OBJECTS, 4);
+        for session in 0..self.geometry.caps.sessions {
+            words(self.session_at(session) + 32, 2);
+        }
+        for waiter in 0..self.geometry.caps.waiters {
+            self.waiter_word(waiter);
+            self.half(self.waiter_at(waiter));
+            self.half(self.waiter_at(waiter) + 4);
+            words(self.waiter_at(waiter) + 8, 2);
+        }
+        let table = |section: &Section, cell_bytes: usize| {
+            for block in 0..section.units {
+                let at = section.at(block);
+                words(at, 2);
+                for cell in 0..CELLS_PER_BLOCK as usize {
+                    self.half(at + 16 + cell * 4);
+                    let cell = at + LINE + cell * cell_bytes;
+                    self.wide(cell);
+                    words(cell + 16, (cell_bytes - 16) / 8);
+                }
+            }
+        };
+        table(&self.geometry.objects, 64);
+        if self.geometry.caps.limiter_keys > 1 {
+            words(header::LIMITER_KEYS, 4);
+            words(header::LIMITS_HINT, 1);
+            words(self.limit_at(0), LIMITS as usize * LIMIT_BYTES / 8);
+            table(&self.geometry.limiter_keys, 32);
         }
     }
 

@@ -344,6 +344,16 @@ impl<F: Flavour> Table<F> {
             })
     }
 
+    /// Whether a cell that was found is unchanged. An answer that rests on its state, and ends in no
+    /// exchange of it, must ask: the state may be that of the entry before, if the cell was reused
+    /// between the reads of its state and of its key.
+    pub(crate) fn is_unchanged(&self, region: &Region, found: &Found) -> bool {
+        // Acquire: pairs with the fence in `insert`. If a word of the key that was compared is a later
+        // entry's, the state read here is its claim or newer.
+        fence(Acquire);
+        region.wide(found.at).load() == found.state
+    }
+
     /// Blocks past `home` to look at; bounded by the partition whatever the word says.
     fn displacement(&self, region: &Region, home: u32) -> u32 {
         // Acquire: pairs with the `fetch_max` before an insertion is decided.
@@ -490,6 +500,9 @@ impl<F: Flavour> Table<F> {
         if region.wide(at).compare_exchange(empty, claimed).is_err() {
             return Ok(Insertion::Beaten);
         }
+        // Release: the claim comes before the key. Pairs with the acquire fences of those who compare
+        // a key and then read the state word again.
+        fence(Release);
         // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
         // Release: whoever still reads the cell as it was, and sees a word written below, finds its
         // state changed. Pairs with the acquire fences before a state is read again.

@@ -153,7 +153,7 @@ mod mapped {
 mod modelled {
     use super::{Half, SINK, Wide, Word};
     use std::cell::UnsafeCell;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use std::io;
     use std::sync::Mutex;
 
@@ -165,11 +165,11 @@ mod modelled {
     }
 
     /// Words made at first touch: loom keeps history for each, so untouched ones must not exist.
-    struct Lazy<T>(Mutex<UnsafeCell<HashMap<usize, Box<T>>>>);
+    struct Lazy<T>(Mutex<UnsafeCell<BTreeMap<usize, Box<T>>>>);
 
     impl<T> Lazy<T> {
         fn new() -> Self {
-            Self(Mutex::new(UnsafeCell::new(HashMap::new())))
+            Self(Mutex::new(UnsafeCell::new(BTreeMap::new())))
         }
 
         fn get(&self, offset: usize, make: impl FnOnce() -> T) -> &T {
