@@ -301,10 +301,13 @@ impl<'s> Hold<'s> {
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
         let inner = &self.space.inner;
         inner.check_process()?;
-        let kept =
-            inner
-                .background
-                .keep(inner, self.grant, self.deadline_ns, self.lease_ns, options)?;
+        let kept = inner.background.keep(
+            inner,
+            self.grant,
+            self.deadline_ns(),
+            self.lease_ns,
+            options,
+        )?;
         self.kept = Some(kept);
         Ok(())
     }
