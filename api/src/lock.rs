@@ -139,6 +139,7 @@ impl<'s> Lock<'s> {
     pub fn renew_token(&self, token: u64) -> Result<()> {
         let inner = &*self.space.inner;
         inner.check_process()?;
+        inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         match inner
             .engine
@@ -154,6 +155,7 @@ impl<'s> Lock<'s> {
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
+        inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);
         match inner.engine.adopt(name, token, to, now_ns, self.lease_ns)? {
