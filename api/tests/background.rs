@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Far less than a renewal of [`LONG`] is away, far more than a probe.
 const SOON: Duration = Duration::from_secs(5);
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 struct Unpark(Thread);
 
