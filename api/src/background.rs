@@ -31,6 +31,8 @@ pub(crate) struct Background {
 #[derive(Default)]
 struct State {
     is_running: bool,
+    /// Whether the thread looks again within [`PROBE_NS`], rather than when the next lease is due.
+    is_probing: bool,
     /// The last number given to a lease or to a future's wait.
     last_id: u64,
     leases: Vec<Renewal>,
@@ -96,12 +98,12 @@ impl Drop for Kept {
         if let Some(inner) = self.inner.upgrade()
             && inner.check_process().is_ok()
         {
-            inner
-                .background
-                .state
-                .lock()
-                .leases
-                .retain(|lease| lease.id != self.id);
+            let mut state = inner.background.state.lock();
+            let found = state.leases.iter().position(|lease| lease.id == self.id);
+            let lease = found.map(|at| state.leases.swap_remove(at));
+            drop(state);
+            // With its callback, whose captures may have a hold of their own to drop.
+            drop(lease);
             ring(&inner);
         }
     }
@@ -179,13 +181,14 @@ fn run(space: &Weak<Inner>) {
             .retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
         let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
         let is_waiting = !wakers.is_empty();
+        state.is_probing = is_waiting || state.leases.is_empty();
         drop(state);
+        // A waker or a callback that panics must not end the renewal of the others.
         for waker in wakers {
-            waker.wake();
+            let _ = catch_unwind(AssertUnwindSafe(move || waker.wake()));
         }
         for on_lost in lost {
-            // A callback that panics must not end the renewal of the others.
-            let _ = catch_unwind(AssertUnwindSafe(|| on_lost()));
+            let _ = catch_unwind(AssertUnwindSafe(move || on_lost()));
         }
         let mut sleep_ns = next_ns.map_or(PROBE_NS, |next_ns| next_ns.saturating_sub(now_ns));
         if is_waiting {
@@ -271,12 +274,7 @@ impl Wait {
                 return Err(Error::Forked);
             };
             // Registered before the lock is looked at, so that a wake in between is not lost.
-            let id = self.id;
-            let mut state = self.inner.background.state.lock();
-            state.futures.retain(|(other, _)| *other != id);
-            state.futures.push((id, waker.clone()));
-            Background::start(&self.inner, &mut state)?;
-            drop(state);
+            self.register(waker.clone())?;
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();
             match inner
@@ -303,11 +301,39 @@ impl Wait {
     }
 }
 
+impl Wait {
+    fn register(&self, waker: Waker) -> Result<()> {
+        let mut state = self.inner.background.state.lock();
+        Background::start(&self.inner, &mut state)?;
+        let before = self.take_waker(&mut state);
+        state.futures.push((self.id, waker));
+        // Asleep until some lease is due, it would not see in time that a holder died or was late.
+        let is_asleep = !state.is_probing;
+        drop(state);
+        drop(before);
+        if is_asleep {
+            ring(&self.inner);
+        }
+        Ok(())
+    }
+
+    /// Its waker, to be dropped without the lock: that may drop a task with all that it has.
+    fn take_waker(&self, state: &mut State) -> Option<Waker> {
+        let at = state.futures.iter().position(|(id, _)| *id == self.id)?;
+        Some(state.futures.swap_remove(at).1)
+    }
+}
+
 impl Drop for Wait {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take()
-            && self.inner.check_process().is_ok()
-        {
+        if self.inner.check_process().is_err() {
+            return;
+        }
+        let mut state = self.inner.background.state.lock();
+        let waker = self.take_waker(&mut state);
+        drop(state);
+        drop(waker);
+        if let Some(ticket) = self.ticket.take() {
             let wake = self.inner.engine.cancel(ticket, self.inner.precise_ns());
             self.inner.wake(wake);
         }

@@ -160,6 +160,7 @@ impl<'s> Lock<'s> {
     pub fn renew_token(&self, token: u64) -> Result<()> {
         let inner = &*self.space.inner;
         inner.check_process()?;
+        inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         match inner
             .engine
@@ -175,6 +176,7 @@ impl<'s> Lock<'s> {
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
+        inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);
         match inner.engine.adopt(name, token, to, now_ns, self.lease_ns)? {
@@ -322,10 +324,13 @@ impl Hold<'_> {
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
         let inner = &self.space.inner;
         inner.check_process()?;
-        let kept =
-            inner
-                .background
-                .keep(inner, self.grant, self.deadline_ns, self.lease_ns, options)?;
+        let kept = inner.background.keep(
+            inner,
+            self.grant,
+            self.deadline_ns(),
+            self.lease_ns,
+            options,
+        )?;
         self.kept = Some(kept);
         Ok(())
     }

@@ -51,3 +51,18 @@ fn a_waiter_in_one_session_is_woken_by_a_release_in_another() {
         assert_eq!(waiter.join().unwrap(), token + 1);
     });
 }
+
+// property 5
+#[test]
+fn a_hold_in_a_region_that_was_replaced_is_neither_renewed_nor_taken_over_by_its_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let space = Space::open(&format!("shm:{}", path.display())).unwrap();
+    let lock = space.lock("x").unwrap();
+    let token = lock.acquire().unwrap().detach().unwrap();
+    lock.renew_token(token).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let is_replaced = |error| matches!(error, Error::Engine(sprag::EngineError::Replaced { .. }));
+    assert!(lock.renew_token(token).is_err_and(is_replaced));
+    assert!(lock.adopt_token(token).is_err_and(is_replaced));
+}
