@@ -43,7 +43,9 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher, NAME_BYTES_MAX};
 use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, convert};
-use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
+use crate::limiter_key::{
+    KeyState, LimiterKey, LimiterKeys, claimed_limit, reclaimed_at_ns, with_claimed_limit,
+};
 use crate::object::{Kind, Name, Object, Plain};
 use crate::region::memory::Line;
 use crate::region::{LIMITS, Region, header};
@@ -60,9 +62,6 @@ const CLAIMED_SLOT: u64 = 1;
 const IN_USE: u64 = 2;
 /// In a control word: another limit took this one's place.
 const REPLACED: u64 = 1 << 20;
-/// Sweeps in vain, for a key that is just being inserted under the limit before, after which a change
-/// gives up: one whose process is stopped may take for ever.
-const SWEEPS_MAX: u32 = 4_096;
 pub(crate) const OVERFLOW: usize = 64;
 
 /// A limiter opened for use: its limit, read once.
@@ -237,7 +236,6 @@ impl Engine {
             name: &name,
         };
         let asked = limit.prepare();
-        let mut sweeps = 0;
         for _ in 0..ROUNDS_MAX {
             let found = self.insert_object(&object, by, now_ns())?;
             let slots = Slots::decode(Plain::decode(found.state).value);
@@ -261,17 +259,7 @@ impl Engine {
                 _ => {}
             }
             if slots.previous.is_some() {
-                if !self.finish_change(&found, &now_ns) {
-                    // A key under the limit before last is just being inserted by somebody else.
-                    sweeps += 1;
-                    if sweeps == SWEEPS_MAX {
-                        return Err(Error::Contended {
-                            what: "inserting a key under the limit before",
-                        });
-                    }
-                    #[cfg(not(loom))]
-                    std::thread::yield_now();
-                }
+                self.finish_change(&found, &now_ns);
                 continue;
             }
             if !self.name_limit(&name, &found, asked, by)? {
@@ -398,11 +386,12 @@ impl Engine {
         let slots = Slots::decode(Plain::decode(state).value);
         let is_named =
             phase(state) == LIVE && (slots.current == Some(id) || slots.previous == Some(id));
-        let claimant = SessionId::from_bits(
-            self.limit_control(id).load(Acquire) >> 2 & ((1 << (GENERATION_BITS + 12)) - 1),
-        );
-        // Between filling the slot and naming it its claimant lives.
-        !is_named && !self.sessions.is_alive(&self.region, claimant) && self.is_unused(id)
+        let control = self.limit_control(id).load(Acquire);
+        let claimant = SessionId::from_bits(control >> 2 & ((1 << (GENERATION_BITS + 12)) - 1));
+        // Between filling the slot and naming it its claimant lives; a slot that was replaced had its
+        // name, and whoever took that away may have died before it freed the slot.
+        let is_left = control & REPLACED != 0 || !self.sessions.is_alive(&self.region, claimant);
+        !is_named && is_left && self.is_unused(id)
     }
 
     fn fill_limit(&self, id: u32, limit: Prepared, name: &Name, cell: u32, is_first: bool) {
@@ -433,12 +422,11 @@ impl Engine {
     }
 
     /// Moves the overflow level and every key from the previous limit to the current one, then frees
-    /// the previous slot. `false` if a key under the previous limit is being inserted right now.
-    fn finish_change(&self, name: &Found, now_ns: &dyn Fn() -> u64) -> bool {
-        let Some(change) = self.change_under_way(name.at) else {
-            return true;
-        };
-        self.sweep(&change, now_ns)
+    /// the previous slot. Any number of processes may be at it, and any of them may be late.
+    fn finish_change(&self, name: &Found, now_ns: &dyn Fn() -> u64) {
+        if let Some(change) = self.change_under_way(name.at) {
+            self.sweep(&change, now_ns);
+        }
     }
 
     /// The change of the limiter whose name's state word lies at `at`; `None` if none is under way.
@@ -483,17 +471,16 @@ impl Engine {
         self.region.wide(change.at).load() == change.state
     }
 
-    fn sweep(&self, change: &Change, now_ns: &dyn Fn() -> u64) -> bool {
+    fn sweep(&self, change: &Change, now_ns: &dyn Fn() -> u64) {
         self.mark_replaced(change);
         self.move_overflow(change, now_ns());
         // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
         // under the old one.
         fence(SeqCst);
-        let mut is_clear = true;
         self.limiter_keys.for_each(&self.region, |cell, _, _| {
-            is_clear &= self.convert_cell(cell, change, now_ns);
+            self.convert_cell(cell, change, now_ns);
         });
-        is_clear && self.drop_previous(change)
+        self.drop_previous(change);
     }
 
     /// Makes references to the previous limit look again.
@@ -506,7 +493,7 @@ impl Engine {
         }
     }
 
-    fn drop_previous(&self, change: &Change) -> bool {
+    fn drop_previous(&self, change: &Change) {
         let control = self.limit_control(change.previous);
         // Read while the change lasts, if the exchange below says so.
         let in_use = control.load(Acquire);
@@ -524,7 +511,6 @@ impl Engine {
             let _ = control.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
             self.limiter_keys.stir(&self.region);
         }
-        true
     }
 
     /// Whether no cell names the slot.
@@ -534,7 +520,7 @@ impl Engine {
         self.limiter_keys.for_each(&self.region, |_, _, state| {
             let limit = match phase(state) {
                 LIVE => KeyState(state).limit(),
-                CLAIMED => crate::table::field(state, 75, 12) as u32,
+                CLAIMED => claimed_limit(state),
                 _ => return,
             };
             is_unused &= limit != id;
@@ -542,33 +528,28 @@ impl Engine {
         is_unused
     }
 
-    /// Exchanges one key from the previous to the current limit; `false` if it is just being
-    /// inserted under the previous one.
-    fn convert_cell(&self, cell: u32, change: &Change, now_ns: &dyn Fn() -> u64) -> bool {
+    /// Exchanges one key from the previous to the current limit, or the claim of one that is just being
+    /// inserted: whoever inserts it may stand still for as long as it likes.
+    fn convert_cell(&self, cell: u32, change: &Change, now_ns: &dyn Fn() -> u64) {
         let word = self.limiter_keys.state(&self.region, cell);
-        let mut is_looked_for = false;
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
-            match phase(state) {
-                CLAIMED if crate::table::field(state, 75, 12) as u32 == change.previous => {
-                    if is_looked_for {
-                        return false;
-                    }
-                    // Its claimant may be dead, and nobody else looks for that while there is room.
-                    is_looked_for = true;
-                    self.limiter_keys
-                        .recover(&self.region, &self.sessions, cell, state);
-                }
-                LIVE if KeyState(state).limit() == change.previous => {
-                    if !self.is_under_way(change) {
-                        return true;
-                    }
-                    self.convert_key(cell, state, change, now_ns());
-                }
-                _ => return true,
+            let is_claim = match phase(state) {
+                CLAIMED => claimed_limit(state) == change.previous,
+                LIVE => KeyState(state).limit() == change.previous,
+                _ => false,
+            };
+            // Asked after the word was read: it is under the limit that is meant.
+            if !is_claim || !self.is_under_way(change) {
+                return;
+            }
+            if phase(state) == CLAIMED {
+                let after = with_claimed_limit(state, change.current);
+                let _ = word.compare_exchange(state, after);
+            } else {
+                self.convert_key(cell, state, change, now_ns());
             }
         }
-        false
     }
 
     /// Exchanges a key whose state was `state` while the change lasted. `now_ns` is best read after the
@@ -579,7 +560,9 @@ impl Engine {
         let value = change.limits.map_or(0, |(old, new)| {
             convert(&old, state.value(), &new, self.moment(now_ns))
         });
-        let after = state.with_limit(change.current, value);
+        // In another generation, so that it is no word that was there before should the limit change
+        // back.
+        let after = state.with_limit(change.current, value).next_generation();
         let word = self.limiter_keys.state(&self.region, cell);
         let _ = word.compare_exchange(state.0, after.0);
     }

@@ -516,9 +516,7 @@ impl<F: Flavour> Table<F> {
             incarnation,
         };
         if let Err(error) = entry.write(region, at, home, owner) {
-            let _ = region
-                .wide(at)
-                .compare_exchange(claimed, F::emptied(claimed));
+            self.abandon(region, at, actor.session);
             return Err(error);
         }
         if distance > 0 {
@@ -537,9 +535,7 @@ impl<F: Flavour> Table<F> {
             .compare_exchange(decided, naming, AcqRel, Acquire)
             .is_err()
         {
-            let _ = region
-                .wide(at)
-                .compare_exchange(claimed, F::emptied(claimed));
+            self.abandon(region, at, actor.session);
             return Ok(Insertion::Beaten);
         }
         self.finish(region, home, naming);
@@ -554,22 +550,41 @@ impl<F: Flavour> Table<F> {
         })
     }
 
+    /// Empties a cell that this session claimed. Others may have changed what is claimed, not by whom.
+    fn abandon(&self, region: &Region, at: usize, session: SessionId) {
+        let word = region.wide(at);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            if phase(state) != CLAIMED
+                || F::claim_of(state).session != session
+                || word.compare_exchange(state, F::emptied(state)).is_ok()
+            {
+                return;
+            }
+        }
+    }
+
     /// Finishes the insertion that `naming` names, for whoever began it.
     fn finish(&self, region: &Region, home: u32, naming: u64) {
         let insertion = region.word(self.section.at(home));
         let cell = naming as u32 - 1;
         if self.is_present(region, cell) {
             let at = self.at(cell);
-            let state = region.wide(at).load();
-            // Acquire: this read must come after the state's. Unchanged means that the state was
-            // read while the word named the cell.
-            if insertion.load(Acquire) != naming {
-                return;
-            }
-            if phase(state) == CLAIMED && F::claim_of(state).home == home {
+            for _ in 0..ROUNDS_MAX {
+                let state = region.wide(at).load();
+                // Acquire: this read must come after the state's. Unchanged means that the state was
+                // read while the word named the cell.
+                if insertion.load(Acquire) != naming {
+                    return;
+                }
+                if phase(state) != CLAIMED || F::claim_of(state).home != home {
+                    break;
+                }
                 let live = F::live(region, at, state);
-                // Losing means that somebody else finished it.
-                let _ = region.wide(at).compare_exchange(state, live);
+                // Losing means that somebody else finished it, or changed what is claimed.
+                if region.wide(at).compare_exchange(state, live).is_ok() {
+                    break;
+                }
             }
         }
         // Before the word is cleared, so that it is done even if whoever inserts dies here.

@@ -411,17 +411,30 @@ impl World {
                 let session = self.actors[who];
                 let core_name = self.engine.lock_name(NAMES[name]).unwrap();
                 let by = self.sessions[session].0;
-                let is_free = !self.is_held(name) && self.live_waits(name) == 0;
+                let is_held = self.is_held(name);
+                let is_free = !is_held && self.live_waits(name) == 0;
+                // Those who wait may all be stopped: after their time a newcomer may pass.
+                let lock = self.locks.get(&name);
+                let may_pass = lock.is_some_and(|lock| {
+                    lock.hold.is_none() && now_ns >= lock.free_since_ns + PATIENCE_NS
+                });
                 match self
                     .engine
                     .try_acquire(&core_name, by, now_ns, lease_ns)
                     .unwrap()
                 {
                     Attempt::Granted(grant) => {
-                        assert!(is_free, "granted while held or queued for");
+                        assert!(is_free || may_pass, "granted while held or queued for");
                         self.grant(name, session, lease_ns, grant);
                     }
-                    Attempt::Busy => assert!(!is_free, "refused while free"),
+                    Attempt::Busy => {
+                        assert!(!is_free, "refused while free");
+                        let lock = self.locks.get(&name);
+                        if !is_held && lock.is_some_and(|lock| lock.hold.is_some()) {
+                            // Its holder is gone; the time of those who wait begins.
+                            self.free(name);
+                        }
+                    }
                 }
             }
             Step::Enqueue { who, name, for_ns } => {
