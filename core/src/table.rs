@@ -845,7 +845,13 @@ impl<F: Flavour> Table<F> {
         let mut probe = Probe::new(region, sessions);
         let mut is_any = false;
         self.for_each(region, |cell, at, state| {
-            if phase(state) == LIVE && is_wanted(at, state) {
+            let is_candidate = match phase(state) {
+                LIVE => is_wanted(at, state),
+                // What the dead claimed or left half reclaimed: its chunks count as taken until then.
+                CLAIMED | RETIRED => true,
+                _ => false,
+            };
+            if is_candidate {
                 is_any |= self.try_free(region, &mut probe, cell, now_ns).is_ok();
             }
         });
