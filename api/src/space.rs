@@ -84,7 +84,8 @@ impl SpaceBuilder {
         self
     }
 
-    /// A `mem:` space whose clock the caller moves by hand, for tests.
+    /// A `mem:` space whose clock the caller moves by hand, for tests. Timeouts go by it as well: a
+    /// call that waits with one returns only once another thread has moved the clock that far.
     #[must_use]
     pub fn clock(mut self, clock: &ManualClock) -> Self {
         self.clock = Some(clock.clone());

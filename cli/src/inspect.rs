@@ -16,7 +16,8 @@ use crate::{output, span};
 /// Show the locks, limiters and last breaks of a space
 ///
 /// Stops nobody and changes nothing. Each entry is shown as it was at one moment, different entries at
-/// different ones. A lock that is free stays listed until its entry is needed for another name.
+/// different ones. A lock that is free stays listed until its entry is needed for another name. A holder
+/// or waiter that was killed is shown until the next one comes for the lock and finds it dead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes:
   0  shown, even if there is nothing

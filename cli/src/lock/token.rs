@@ -24,6 +24,17 @@ struct Report {
     ttl_ns: Option<u64>,
 }
 
+/// The value of `--release` and `--renew`. Often missing, so that the name is taken for it.
+pub(super) fn parse(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(
+            "not a token; a token is the number that --acquire printed, and goes before the lock's name"
+                .to_owned(),
+        ),
+        Ok(token) => Ok(token),
+    }
+}
+
 /// Prints the token of `hold` and leaves it held. A token that nobody could read would hold the lock
 /// for nothing, so it is told first: when that fails, the hold is released.
 pub(super) fn acquire(
