@@ -8,7 +8,7 @@ use crate::key;
 use crate::object::{Kind, Objects};
 use crate::region::header;
 use crate::session::Sessions;
-use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, phase};
+use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, count_of, phase};
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::HashMap;
 use std::fmt;
@@ -186,7 +186,7 @@ impl Engine {
         compare(None, table.live_count(&self.region), used);
         for (session, found) in (0..).zip(by_session) {
             let counter = Sessions::counter_at(&self.region, session, F::COUNTER);
-            let counted = self.region.word(counter).load(Relaxed);
+            let counted = count_of(self.region.word(counter).load(Relaxed));
             compare(Some(session), counted, found);
         }
         used

@@ -262,7 +262,7 @@ impl<F: Flavour> Table<F> {
 
     /// Live cells, as counted; may be off by the number of processes killed while inserting.
     pub(crate) fn live_count(&self, region: &Region) -> u64 {
-        region.word(self.counters + LIVE_COUNT).load(Relaxed)
+        count_of(region.word(self.counters + LIVE_COUNT).load(Relaxed))
     }
 
     /// The furthest any key was ever put from its home, in blocks.
@@ -892,7 +892,8 @@ impl<F: Flavour> Table<F> {
                 count += 1;
             }
         });
-        let _ = counter.compare_exchange(before, count, AcqRel, Relaxed);
+        let corrected = (before & !(CHANGED - 1)).wrapping_add(CHANGED) | count;
+        let _ = counter.compare_exchange(before, corrected, AcqRel, Relaxed);
         count
     }
 
@@ -993,32 +994,41 @@ impl<'a> Probe<'a> {
 }
 
 /// Raises a count unless it has reached `max`; says what it was. Never above `max` in between, where a
-/// recount would take it for the truth.
+/// Adds one to a count unless it has reached `max`; the count before, or the count that is too high.
 fn increment_below(count: &crate::sync::Word, max: u64) -> Result<u64, u64> {
     let mut now = count.load(Relaxed);
     for _ in 0..ROUNDS_MAX {
-        if now >= max {
-            return Err(now);
+        if count_of(now) >= max {
+            return Err(count_of(now));
         }
         // Relaxed: counts only, they order nothing.
-        match count.compare_exchange(now, now + 1, Relaxed, Relaxed) {
-            Ok(_) => return Ok(now),
+        match count.compare_exchange(now, now.wrapping_add(CHANGED + 1), Relaxed, Relaxed) {
+            Ok(_) => return Ok(count_of(now)),
             Err(found) => now = found,
         }
     }
-    Err(now)
+    Err(count_of(now))
 }
 
 /// Lowers a count, never below zero.
 fn decrement(count: &crate::sync::Word) {
     let mut now = count.load(Relaxed);
     for _ in 0..ROUNDS_MAX {
-        if now == 0 {
+        if count_of(now) == 0 {
             return;
         }
-        match count.compare_exchange(now, now - 1, Relaxed, Relaxed) {
+        let next = now.wrapping_add(CHANGED) - 1;
+        match count.compare_exchange(now, next, Relaxed, Relaxed) {
             Ok(_) => return,
             Err(found) => now = found,
         }
     }
 }
+
+/// The count in a counter's word; the bits above say how often it changed, so that a correction that
+/// took its time, and may have been stopped in the middle, fails even if the count is back where it was.
+pub(crate) fn count_of(word: u64) -> u64 {
+    word & (CHANGED - 1)
+}
+
+const CHANGED: u64 = 1 << 32;

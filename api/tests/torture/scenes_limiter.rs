@@ -134,7 +134,9 @@ fn are_untouched(actor: &Actor, space: &Space, neighbours: &[Limiter]) {
     }
     let full = space.limiter("full", "1/day").expect("room");
     for key in 0..actor.caps.limiter_keys {
-        full.check(&format!("key {key}"), 1).map(drop).expect("no error");
+        full.check(&format!("key {key}"), 1)
+            .map(drop)
+            .expect("no error");
     }
     for limiter in neighbours {
         let decision = limiter.check("without room", 1).expect("a bucket to share");
@@ -175,7 +177,12 @@ fn companion_of_overflow(actor: &Actor, cue: &Cue) {
     }
     all_is_used_up(actor, &limiter, DAY, &[WITHOUT_ROOM, 100, 101]);
     assert!(is_overflow(&limiter), "there is no more room than before");
-    all_is_well(actor, &space, KEY, 1 + u64::from(space_has(&space, "other")));
+    all_is_well(
+        actor,
+        &space,
+        KEY,
+        1 + u64::from(space_has(&space, "other")),
+    );
 }
 
 fn companion_of_refused(actor: &Actor, cue: &Cue) {
@@ -390,12 +397,7 @@ fn finish(actor: &Actor, cue: &Cue) {
     cue.note(IS_OPEN);
     cue.await_note(IS_CHANGING);
     cue.strike(actor);
-    actor.limiter(
-        Op::FinishUpdate,
-        &space,
-        API,
-        LIMITS[WIDER as usize].0,
-    );
+    actor.limiter(Op::FinishUpdate, &space, API, LIMITS[WIDER as usize].0);
     cue.through();
 }
 
