@@ -275,6 +275,9 @@ impl<F: Flavour> Table<F> {
     pub(crate) fn prefetch(&self, region: &Region, hash: u64) {
         let slot = hash as u32 % CELLS_PER_BLOCK;
         crate::sync::prefetch(region.wide(self.cell_at(self.home(hash), slot)));
+        // In a full table three in four keys are on that line, and most others on the one searched next.
+        let next = (slot ^ (64 / F::CELL_BYTES) as u32) % CELLS_PER_BLOCK;
+        crate::sync::prefetch(region.wide(self.cell_at(self.home(hash), next)));
     }
 
     /// The first cell that a key may be in, and its state, if the key is there: where most are.
