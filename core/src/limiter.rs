@@ -46,7 +46,7 @@ use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, c
 use crate::limiter_key::{
     KeyState, LimiterKey, LimiterKeys, claimed_limit, reclaimed_at_ns, with_claimed_limit,
 };
-use crate::object::{Kind, Name, Object, Plain};
+use crate::object::{Kind, Name, Plain};
 use crate::region::memory::Line;
 use crate::region::{LIMITS, Region, header};
 use crate::session::{GENERATION_BITS, SessionId};
@@ -230,11 +230,7 @@ impl Engine {
         now_ns: impl Fn() -> u64,
     ) -> Result<LimiterRef> {
         let name = Name::new(&self.region, "limiter name", name)?;
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name: &name,
-        };
+        let object = self.object(Kind::Limiter, &name);
         let asked = limit.prepare();
         for _ in 0..ROUNDS_MAX {
             let found = self.insert_object(&object, by, now_ns())?;
@@ -312,13 +308,9 @@ impl Engine {
     }
 
     fn limiter_ref(&self, name: &Name) -> Option<LimiterRef> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name,
-        };
+        let object = self.object(Kind::Limiter, name);
         for _ in 0..ROUNDS_MAX {
-            let found = self.objects.find(&self.region, object.hash(), &object)?;
+            let found = self.find_object(&object)?;
             let slots = Slots::decode(Plain::decode(found.state).value);
             let id = slots.current?;
             let control = self.limit_control(id).load(Acquire);
@@ -451,12 +443,8 @@ impl Engine {
 
     /// The change to the limit of `limiter` from the one in slot `previous`.
     fn change_to(&self, limiter: &LimiterRef, previous: u32) -> Option<Change> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name: &limiter.name,
-        };
-        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        let object = self.object(Kind::Limiter, &limiter.name);
+        let found = self.find_object(&object)?;
         let change = self.change_under_way(found.at)?;
         // The same use of the slot as when the reference was opened, and so the same change.
         let is_same = change.current == limiter.id
@@ -610,20 +598,14 @@ impl Engine {
     }
 
     fn is_current_limit(&self, limiter: &LimiterRef) -> bool {
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name: &limiter.name,
-        };
-        self.objects
-            .find(&self.region, object.hash(), &object)
-            .is_some_and(|found| {
-                let slots = Slots::decode(Plain::decode(found.state).value);
-                // Under the previous slot there may be another limiter's keys once the change is over.
-                slots.current == Some(limiter.id)
-                    && (limiter.previous.is_none() || limiter.previous == slots.previous)
-                    && self.limit_control(limiter.id).load(Acquire) == limiter.control
-            })
+        let object = self.object(Kind::Limiter, &limiter.name);
+        self.find_object(&object).is_some_and(|found| {
+            let slots = Slots::decode(Plain::decode(found.state).value);
+            // Under the previous slot there may be another limiter's keys once the change is over.
+            slots.current == Some(limiter.id)
+                && (limiter.previous.is_none() || limiter.previous == slots.previous)
+                && self.limit_control(limiter.id).load(Acquire) == limiter.control
+        })
     }
 
     /// Checks `cost` of `key` against the limiter, and takes it if allowed. One load and one exchange

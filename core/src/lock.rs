@@ -258,12 +258,8 @@ impl Engine {
 
     #[inline(always)]
     pub(crate) fn find_lock(&self, name: &Name, by: SessionId, now_ns: u64) -> Result<Found> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        match self.objects.find(&self.region, object.hash(), &object) {
+        let object = self.object(Kind::Lock, name);
+        match self.find_object(&object) {
             Some(found) => Ok(found),
             None => self.insert_object(&object, by, now_ns),
         }
@@ -295,11 +291,7 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Option<Grant> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
+        let object = self.object(Kind::Lock, name);
         let (line, cell, state) = self
             .objects
             .find_first(&self.region, object.hash(), &object)?;
@@ -412,12 +404,8 @@ impl Engine {
 
     /// Frees a hold by the lock's name and its token.
     pub fn release_by_name(&self, name: &Name, token: u64, now_ns: u64) -> Released {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        match self.objects.find(&self.region, object.hash(), &object) {
+        let object = self.object(Kind::Lock, name);
+        match self.find_object(&object) {
             Some(found) => self.release_slowly(found.cell, now_ns, |state| {
                 state.holder.is_some() && state.token == token
             }),
@@ -475,13 +463,9 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
+        let object = self.object(Kind::Lock, name);
         check_lease(lease_ns)?;
-        let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
+        let Some(found) = self.find_object(&object) else {
             return Ok(Renewed::NotHeld);
         };
         let renewed = self.renew_cell(found.cell, None, now_ns, lease_ns, |state| {
@@ -514,12 +498,8 @@ impl Engine {
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
         check_lease(lease_ns)?;
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
+        let object = self.object(Kind::Lock, name);
+        let Some(found) = self.find_object(&object) else {
             return Ok(None);
         };
         let adopted = self.renew_cell(found.cell, Some(to), now_ns, lease_ns, |state| {
@@ -571,12 +551,8 @@ impl Engine {
     /// Takes a lock away from its holder, whoever that is, and notes who did it. `None` if it was
     /// not held. The holder's token stays spent, so a fence rejects what it still writes.
     pub fn break_lock(&self, name: &Name, by: Process, now_ns: u64) -> Option<Broken> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        let object = self.object(Kind::Lock, name);
+        let found = self.find_object(&object)?;
         self.break_found(&object, found.cell, by, now_ns)
     }
 
@@ -603,12 +579,8 @@ impl Engine {
 
     /// What is known of one lock; `None` if it has no entry, which means free.
     pub fn lock_status(&self, name: &Name, now_ns: u64) -> Option<LockStatus> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        let object = self.object(Kind::Lock, name);
+        let found = self.find_object(&object)?;
         self.status(found.cell, now_ns)
     }
 

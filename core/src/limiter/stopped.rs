@@ -70,12 +70,8 @@ impl Engine {
     }
 
     fn find_limiter(&self, name: &Name) -> Found {
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name,
-        };
-        let found = self.objects.find(&self.region, object.hash(), &object);
+        let object = self.object(Kind::Limiter, name);
+        let found = self.find_object(&object);
         found.unwrap()
     }
 
