@@ -46,11 +46,11 @@ use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, c
 use crate::limiter_key::{
     KeyState, LimiterKey, LimiterKeys, claimed_limit, reclaimed_at_ns, with_claimed_limit,
 };
-use crate::object::{Kind, Name, Plain};
+use crate::object::{Kind, Name, Objects, Plain};
 use crate::region::memory::Line;
 use crate::region::{LIMITS, Region, header};
-use crate::session::{GENERATION_BITS, SessionId};
-use crate::sync::fence;
+use crate::session::SessionId;
+use crate::sync::{Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
@@ -331,7 +331,7 @@ impl Engine {
         None
     }
 
-    fn limit_control(&self, id: u32) -> &crate::sync::Word {
+    fn limit_control(&self, id: u32) -> &Word {
         self.region.word(self.region.limit_at(id % LIMITS))
     }
 
@@ -342,8 +342,7 @@ impl Engine {
                 let id = hint.wrapping_add(i) % LIMITS;
                 let control = self.limit_control(id);
                 let word = control.load(Acquire);
-                let claimant =
-                    SessionId::from_bits(word >> 2 & ((1 << (GENERATION_BITS + 12)) - 1));
+                let claimant = SessionId::from_bits(word >> 2);
                 let is_abandoned = recover
                     && match word & 3 {
                         CLAIMED_SLOT => !self.sessions.is_alive(&self.region, claimant),
@@ -379,7 +378,7 @@ impl Engine {
         let is_named =
             phase(state) == LIVE && (slots.current == Some(id) || slots.previous == Some(id));
         let control = self.limit_control(id).load(Acquire);
-        let claimant = SessionId::from_bits(control >> 2 & ((1 << (GENERATION_BITS + 12)) - 1));
+        let claimant = SessionId::from_bits(control >> 2);
         // Between filling the slot and naming it its claimant lives; a slot that was replaced had its
         // name, and whoever took that away may have died before it freed the slot.
         let is_left = control & REPLACED != 0 || !self.sessions.is_alive(&self.region, claimant);
@@ -587,8 +586,7 @@ impl Engine {
         }
     }
 
-    /// Fails with [`Error::Damaged`]-free [`Stale`](Error::StaleLimit) if the limiter's limit was
-    /// changed since `limiter` was opened.
+    /// Fails with [`Error::StaleLimit`] if the limiter's limit was changed since `limiter` was opened.
     pub(crate) fn check_current(&self, limiter: &LimiterRef) -> Result<()> {
         if self.is_current_limit(limiter) {
             Ok(())
@@ -672,7 +670,8 @@ impl Engine {
         self.check_slowly(&entry, cost, by, now_ns)
     }
 
-    /// Decides on a key found in `line` with `state`, under the limiter's own limit; `None` if the key or its limit changed meanwhile.
+    /// Decides on a key found in `line` with `state`, under the limiter's own limit; `None` if the key
+    /// or its limit changed meanwhile.
     #[inline(always)]
     fn check_line(
         &self,
@@ -931,12 +930,10 @@ impl Engine {
         });
         let keys_under = |slot: Option<u32>| slot.map_or(0, |id| keys[(id % LIMITS) as usize]);
         self.objects.for_each(&self.region, |_, at, state| {
-            if phase(state) != LIVE
-                || crate::object::Objects::kind(&self.region, at) != Kind::Limiter as u8
-            {
+            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Limiter as u8 {
                 return;
             }
-            let name = crate::object::Objects::name(&self.region, at);
+            let name = Objects::name(&self.region, at);
             let slots = Slots::decode(Plain::decode(state).value);
             if let Some(limit) = slots.current.and_then(|id| prepared(&self.region, id))
                 && name.starts_with(prefix)

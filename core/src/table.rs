@@ -48,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
-use crate::sync::{Wide, fence};
+use crate::sync::{Wide, Word, fence};
 use core::marker::PhantomData;
 // Process-local, and only hints: models need not see them.
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -673,13 +673,13 @@ impl<F: Flavour> Table<F> {
     /// Takes a cell from RETIRED to EMPTY. Anyone may; the one who succeeds counts it out.
     fn empty(&self, region: &Region, cell: u32, retired: u128) {
         F::preserve(region, self.partition(cell / CELLS_PER_BLOCK), retired);
-        let creator = region.half(self.creator_at(cell)).load(Relaxed);
+        let creator = self.creator(region, cell);
         if region
             .wide(self.at(cell))
             .compare_exchange(retired, F::emptied(retired))
             .is_ok()
         {
-            self.count_out(region, (creator & 0xfff) as u16);
+            self.count_out(region, creator);
         }
     }
 
@@ -763,10 +763,7 @@ impl<F: Flavour> Table<F> {
             }
             for slot in 0..CELLS_PER_BLOCK {
                 let cell = block * CELLS_PER_BLOCK + slot;
-                if session.is_some_and(|session| {
-                    let creator = region.half(self.creator_at(cell)).load(Relaxed);
-                    creator & 0xfff != u32::from(session)
-                }) {
+                if session.is_some_and(|session| self.creator(region, cell) != session) {
                     continue;
                 }
                 match self.try_free(region, &mut probe, cell, now_ns) {
@@ -887,8 +884,7 @@ impl<F: Flavour> Table<F> {
         let before = counter.load(Acquire);
         let mut count = 0;
         self.for_each(region, |cell, _, state| {
-            let creator = region.half(self.creator_at(cell)).load(Relaxed);
-            if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s)) {
+            if phase(state) != EMPTY && session.is_none_or(|s| self.creator(region, cell) == s) {
                 count += 1;
             }
         });
@@ -994,7 +990,7 @@ impl<'a> Probe<'a> {
 
 /// Raises a count unless it has reached `max`; says what it was. Never above `max` in between, where a
 /// recount would take it for the truth.
-fn increment_below(count: &crate::sync::Word, max: u64) -> Result<u64, u64> {
+fn increment_below(count: &Word, max: u64) -> Result<u64, u64> {
     let mut now = count.load(Relaxed);
     for _ in 0..ROUNDS_MAX {
         if now >= max {
@@ -1010,7 +1006,7 @@ fn increment_below(count: &crate::sync::Word, max: u64) -> Result<u64, u64> {
 }
 
 /// Lowers a count, never below zero.
-fn decrement(count: &crate::sync::Word) {
+fn decrement(count: &Word) {
     let mut now = count.load(Relaxed);
     for _ in 0..ROUNDS_MAX {
         if now == 0 {

@@ -51,7 +51,7 @@ use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
 use crate::object::{Kind, Name, OWN};
 use crate::region::{Region, header};
-use crate::session::{GENERATION_BITS, SessionId, Sessions};
+use crate::session::{SessionId, Sessions};
 use crate::sync::{Half, fence};
 use crate::table::{Entry as _, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -123,7 +123,7 @@ fn word_of(phase: u64, session: SessionId, cell: u32, generation: u64) -> u64 {
 }
 
 fn session_of(word: u64) -> SessionId {
-    SessionId::from_bits(word >> 2 & ((1 << (GENERATION_BITS + 12)) - 1))
+    SessionId::from_bits(word >> 2)
 }
 
 /// Frees every slot, generations kept: for a region from another boot, before anyone uses it.
