@@ -511,7 +511,8 @@ impl Region {
         self.geometry.partitions
     }
 
-    /// Bytes allocated so far, of the [`len`](Self::len) that it may grow to.
+    /// Bytes allocated so far, of the [`len_bytes`](Self::len_bytes) that it may grow to. Looks at a bit
+    /// for each extent.
     pub fn allocated_bytes(&self) -> u64 {
         let g = &self.geometry;
         let mut bytes = g.fixed;
@@ -527,13 +528,8 @@ impl Region {
     }
 
     /// Bytes of address space, and of file length.
-    pub fn len(&self) -> u64 {
+    pub fn len_bytes(&self) -> u64 {
         self.memory.len() as u64
-    }
-
-    /// Never; here because clippy asks for it beside `len`.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// Whether other processes can share it.
@@ -546,7 +542,7 @@ impl Region {
         false
     }
 
-    /// The latest region time a slow path noted, in nanoseconds.
+    /// Notes a region time that a slow path saw, in nanoseconds; the latest is kept.
     pub(crate) fn note_time(&self, now_ns: u64) {
         // Relaxed: a high-water mark that nothing else depends on.
         self.word(header::LATEST).fetch_max(now_ns, Relaxed);
