@@ -352,7 +352,8 @@ impl Space {
         &self.inner.url
     }
 
-    /// The engine underneath, for tools that show its inside.
+    /// The engine underneath, for this workspace's own tools: no part of what users build on.
+    #[doc(hidden)]
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The environment variable that names another directory.
-pub const DIRECTORY_VARIABLE: &str = "SPRAG_DIR";
+const DIRECTORY_VARIABLE: &str = "SPRAG_DIR";
 
 /// Who may change what is in the directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -248,7 +248,7 @@ impl Place {
 /// # Errors
 ///
 /// Those of [`RegionDirectory::of_this_user`] and [`RegionDirectory::regions`].
-pub fn list_regions() -> Result<Vec<RegionFile>, PlaceError> {
+pub(crate) fn list_regions() -> Result<Vec<RegionFile>, PlaceError> {
     RegionDirectory::of_this_user()?.regions()
 }
 
