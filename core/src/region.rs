@@ -95,15 +95,16 @@ pub(crate) mod header {
 /// Caps of a region, fixed when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Locks, fences and limiter names together.
+    /// Locks, fences and limiter names together: 1 to 2^26; 65,536 by default.
     pub objects: u32,
-    /// Keys of all limiters together.
+    /// Keys of all limiters together: 1 to 2^28; 262,144 by default.
     pub limiter_keys: u32,
-    /// Sessions (open spaces) at one time.
+    /// Sessions (open spaces) at one time: 1 to 4,095; 1,024 by default.
     pub sessions: u32,
-    /// Waits at one time.
+    /// Waits at one time: 1 to 65,536; 4,096 by default.
     pub waiters: u32,
-    /// Chunks of 48 bytes for names longer than 24 bytes and limiter keys longer than 16.
+    /// Chunks of 48 bytes for names longer than 24 bytes and limiter keys longer than 16: 1 to 2^28;
+    /// 262,144 by default.
     pub key_chunks: u32,
 }
 
