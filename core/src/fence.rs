@@ -98,7 +98,7 @@ impl Engine {
                 fence.admit(token)
             };
             if admitted.is_err() || fence.highest == plain.value {
-                if self.objects.is_unchanged(&self.region, &found) {
+                if found.is_unchanged(&self.region) {
                     return Ok(admitted);
                 }
                 continue;
@@ -126,7 +126,7 @@ impl Engine {
             let Some(found) = self.find_object(&object) else {
                 return 0;
             };
-            if self.objects.is_unchanged(&self.region, &found) {
+            if found.is_unchanged(&self.region) {
                 return Plain::decode(found.state).value;
             }
         }

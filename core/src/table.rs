@@ -161,6 +161,18 @@ pub(crate) struct Found {
     pub(crate) state: u128,
 }
 
+impl Found {
+    /// Whether the cell is unchanged. An answer that rests on its state, and ends in no exchange of it,
+    /// must ask: the state may be that of the entry before, if the cell was reused between the reads of
+    /// its state and of its key.
+    pub(crate) fn is_unchanged(&self, region: &Region) -> bool {
+        // Acquire: pairs with the fence in `insert`. If a word of the key that was compared is a later
+        // entry's, the state read here is its claim or newer.
+        fence(Acquire);
+        region.wide(self.at).load() == self.state
+    }
+}
+
 /// Whether room was made.
 enum Room {
     Found,
@@ -344,16 +356,6 @@ impl<F: Flavour> Table<F> {
             })
     }
 
-    /// Whether a cell that was found is unchanged. An answer that rests on its state, and ends in no
-    /// exchange of it, must ask: the state may be that of the entry before, if the cell was reused
-    /// between the reads of its state and of its key.
-    pub(crate) fn is_unchanged(&self, region: &Region, found: &Found) -> bool {
-        // Acquire: pairs with the fence in `insert`. If a word of the key that was compared is a later
-        // entry's, the state read here is its claim or newer.
-        fence(Acquire);
-        region.wide(found.at).load() == found.state
-    }
-
     /// Blocks past `home` to look at; bounded by the partition whatever the word says.
     fn displacement(&self, region: &Region, home: u32) -> u32 {
         // Acquire: pairs with the `fetch_max` before an insertion is decided.
@@ -516,7 +518,7 @@ impl<F: Flavour> Table<F> {
             incarnation,
         };
         if let Err(error) = entry.write(region, at, home, owner) {
-            self.abandon(region, at, actor.session);
+            Self::abandon(region, at, actor.session);
             return Err(error);
         }
         if distance > 0 {
@@ -535,7 +537,7 @@ impl<F: Flavour> Table<F> {
             .compare_exchange(decided, naming, AcqRel, Acquire)
             .is_err()
         {
-            self.abandon(region, at, actor.session);
+            Self::abandon(region, at, actor.session);
             return Ok(Insertion::Beaten);
         }
         self.finish(region, home, naming);
@@ -551,7 +553,7 @@ impl<F: Flavour> Table<F> {
     }
 
     /// Empties a cell that this session claimed. Others may have changed what is claimed, not by whom.
-    fn abandon(&self, region: &Region, at: usize, session: SessionId) {
+    fn abandon(region: &Region, at: usize, session: SessionId) {
         let word = region.wide(at);
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
