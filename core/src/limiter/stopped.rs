@@ -2,9 +2,11 @@
 //! everything moves on: no other limiter, and no key, may notice.
 
 use super::*;
-use crate::region::{Birth, Caps};
+use crate::limiter_key::claimed_limit;
+use crate::object::Kind;
+use crate::region::{Birth, Caps, LIMITS, Region};
 use crate::session::Process;
-use crate::table::{Claim, EMPTY, Flavour as _};
+use crate::table::{CLAIMED, Claim, EMPTY, Flavour as _, Found};
 use std::cell::Cell;
 
 const SECOND: u64 = 1_000_000_000;
