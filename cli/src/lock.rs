@@ -24,8 +24,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::host::place::PlaceError;
-use sprag::{Hold, Lock};
+use sprag::{Hold, Lock, PlaceError};
 
 use self::guard::Loss;
 use self::shown::Shown;

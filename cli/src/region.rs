@@ -181,19 +181,8 @@ fn list(args: &LsArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Error>
         if rows.is_empty() {
             return writeln!(out, "no regions");
         }
-        let heading = [
-            "NAME",
-            "SESSIONS",
-            "ALLOCATED",
-            "AT MOST",
-            "CREATED",
-            "PATH",
-        ];
-        let cells = rows.iter().map(Row::cells);
-        let table: Vec<_> = std::iter::once(heading.map(str::to_owned).to_vec())
-            .chain(cells)
-            .collect();
-        output::table(out, &table)
+        let heading = "NAME SESSIONS ALLOCATED AT-MOST CREATED PATH";
+        output::table(out, heading, rows.iter().map(Row::cells))
     })
 }
 

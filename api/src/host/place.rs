@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The longest name of a region, in bytes.
-pub const NAME_BYTES_MAX: usize = 200;
+const NAME_BYTES_MAX: usize = 200;
 
 /// What a region's file name ends in.
-pub const FILE_SUFFIX: &str = ".sprag";
+const FILE_SUFFIX: &str = ".sprag";
 
 /// A parsed space URL: how far the space reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]

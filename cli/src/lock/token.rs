@@ -9,8 +9,8 @@ use sprag::{Hold, Lock};
 
 use super::shown::Shown;
 use super::{Args, Error};
-use crate::output;
 use crate::printable::Name;
+use crate::{output, span};
 
 /// What was done, as `--json` prints it.
 #[derive(Serialize)]
@@ -113,6 +113,6 @@ fn report(did: &'static str, lock: &Lock<'_>, token: u64, ttl: Option<Duration>)
         did,
         name: Name::new(&lock.name()),
         token,
-        ttl_ns: ttl.map(|ttl| u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX)),
+        ttl_ns: ttl.map(span::nanoseconds),
     }
 }
