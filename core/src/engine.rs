@@ -100,7 +100,11 @@ impl Engine {
     }
 
     pub(crate) fn actor(&self, session: SessionId, cap: u32) -> Actor<'_> {
-        let share = (u64::from(cap) * u64::from(self.share_percent) / 100).max(1) as u32;
+        let share = match self.share_percent {
+            // The whole: the cap itself is the bound.
+            100.. => u32::MAX,
+            percent => (u64::from(cap) * u64::from(percent) / 100).max(1) as u32,
+        };
         Actor {
             sessions: &self.sessions,
             session,
@@ -143,7 +147,17 @@ impl Engine {
     }
 
     /// Reclaims every idle entry whose name is in chunks; whether there was any.
-    fn reclaim_long_names(&self, _now_ns: u64) -> bool {
-        false
+    #[cold]
+    pub(crate) fn reclaim_long_names(&self, now_ns: u64) -> bool {
+        let (region, sessions) = (&self.region, &self.sessions);
+        let objects = self.objects.free_idle(region, sessions, now_ns, |at, _| {
+            Objects::is_long(region, at)
+        });
+        let keys = self
+            .limiter_keys
+            .free_idle(region, sessions, now_ns, |_, state| {
+                LimiterKeys::is_long(state)
+            });
+        objects || keys
     }
 }

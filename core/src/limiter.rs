@@ -32,6 +32,7 @@
 //! Limit and value are in one word, so that converting a key is one exchange that keeps what was used.
 //! A changer that dies leaves (b, a): checks go on converting, the next change finishes the sweep.
 
+use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher};
@@ -674,6 +675,9 @@ impl Engine {
                     }
                 }
                 Err(Error::StaleLimit) => {}
+                Err(Error::Full {
+                    what: chunk::WHAT, ..
+                }) if self.reclaim_long_names(now_ns) => {}
                 // No room is not the key's fault: the bucket that such keys share decides.
                 Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
                     if let Some(checked) = self.check_overflow(&limiter, bucket, cost, now_ns) {

@@ -28,7 +28,7 @@ use crate::session::SessionId;
 use crate::table::{
     CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field,
 };
-use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
 const KEY: usize = 16;
 /// Bytes of a key that fit its cell.
@@ -83,6 +83,11 @@ impl KeyState {
 pub(crate) struct LimiterKeys;
 
 impl LimiterKeys {
+    /// Whether the key in a cell is in chunks.
+    pub(crate) fn is_long(live: u128) -> bool {
+        Self::key_len(live) == 0
+    }
+
     fn key_len(live: u128) -> u32 {
         field(live, 3, 5) as u32
     }
@@ -140,7 +145,14 @@ impl Flavour for LimiterKeys {
         KeyState::live(key_len, limit, claimed, limiter::first_value(region, limit)).0
     }
 
-    fn idle(region: &Region, _: usize, live: u128) -> Idle {
+    fn idle(
+        region: &Region,
+        _: u32,
+        _: usize,
+        live: u128,
+        _: u64,
+        _: &mut dyn FnMut(SessionId) -> bool,
+    ) -> Idle {
         let state = KeyState(live);
         match limiter::prepared(region, state.limit()) {
             Some(limit) => match limit.full_at_ns(state.value(), region.base_unix_ns()) {
@@ -149,6 +161,14 @@ impl Flavour for LimiterKeys {
             },
             // Its limit is gone: nobody can ask for this key any more.
             None => Idle::Now,
+        }
+    }
+
+    fn note_reclaim(region: &Region, at_ns: u64) {
+        if at_ns > 0 {
+            // AcqRel: before the cell is emptied, so before its key can be inserted anew; pairs with
+            // the acquire in `reclaimed_at_ns`.
+            region.word(header::RECLAIMED_AT).fetch_max(at_ns, AcqRel);
         }
     }
 
@@ -279,8 +299,8 @@ impl Entry<LimiterKeys> for LimiterKey<'_> {
     }
 }
 
-/// The latest time at which any limiter key was reclaimed, in nanoseconds: a key inserted after must
-/// not act as if it were earlier.
+/// The latest time from which on a key that was since reclaimed had been full, in nanoseconds: a key
+/// inserted after must not act as if it were earlier.
 pub(crate) fn reclaimed_at_ns(region: &Region) -> u64 {
     region.word(header::RECLAIMED_AT).load(Acquire)
 }

@@ -25,7 +25,8 @@
 //! ```
 //!
 //! A renewal and a steal exchange the same word, so one of them fails. A release, renewal or transfer
-//! names its token and fails on any other. A word never repeats: tokens rise, and reclaiming the
+//! names its token and fails on any other; by its grant it fails also once the hold was handed to
+//! another session. A word never repeats: tokens rise, and reclaiming the
 //! cell raises the serial that the next entry's tokens start from.
 //!
 //! # With waiters
@@ -134,9 +135,10 @@ impl State {
         self.holder.is_some() && self.time_us <= now_us
     }
 
-    /// Whether it is held under `token` and the lease still runs.
-    pub(crate) fn is_held_under(self, token: u64, now_us: u64) -> bool {
-        self.holder.is_some() && self.token == token && !self.has_expired(now_us)
+    /// Whether it is the hold of `grant`, whether its lease still runs or not.
+    #[inline(always)]
+    fn is_of(self, grant: &Grant) -> bool {
+        self.holder == grant.by() && self.token == grant.token
     }
 }
 
@@ -150,6 +152,13 @@ pub struct Grant {
     pub(crate) cell: u32,
     /// The lock's word as the grant left it: what a release that meets no one expects.
     word: u128,
+}
+
+impl Grant {
+    /// Who holds it: a grant says nothing any more once its hold was handed to another.
+    fn by(&self) -> Option<SessionId> {
+        State::decode(self.word).holder
+    }
 }
 
 /// The answer to an attempt at a lock.
@@ -180,6 +189,12 @@ pub enum Renewed {
     Until(u64),
     /// Not held under this token, any more or ever: nothing was changed.
     NotHeld,
+}
+
+impl Renewed {
+    fn of(renewed: Option<State>) -> Self {
+        renewed.map_or(Self::NotHeld, |state| Self::Until(state.time_us * 1_000))
+    }
 }
 
 /// What an inspection saw of a lock.
@@ -355,7 +370,7 @@ impl Engine {
         if grant.word & QUEUE == 0 && word.compare_exchange(grant.word, freed).is_ok() {
             return Released::Done { wake: None };
         }
-        self.release_slowly(grant.cell, grant.token, now_ns())
+        self.release_slowly(grant.cell, now_ns(), |state| state.is_of(grant))
     }
 
     /// Frees a hold by the lock's name and its token.
@@ -366,15 +381,17 @@ impl Engine {
             name,
         };
         match self.objects.find(&self.region, object.hash(), &object) {
-            Some(found) => self.release_slowly(found.cell, token, now_ns),
+            Some(found) => self.release_slowly(found.cell, now_ns, |state| {
+                state.holder.is_some() && state.token == token
+            }),
             None => Released::NotHeld,
         }
     }
 
     #[cold]
-    fn release_slowly(&self, cell: u32, token: u64, now_ns: u64) -> Released {
+    fn release_slowly(&self, cell: u32, now_ns: u64, is_hold: impl Fn(State) -> bool) -> Released {
         let freed = self.change(cell, |state| {
-            (state.holder.is_some() && state.token == token).then(|| state.freed(now_ns / 1_000))
+            is_hold(state).then(|| state.freed(now_ns / 1_000))
         });
         match freed {
             Some(state) => Released::Done {
@@ -407,10 +424,13 @@ impl Engine {
     /// Moves the end of a hold's lease to `now_ns + lease_ns`. Fails once the lease is over, stolen
     /// or not: the holder has been told so by its own clock.
     pub fn renew(&self, grant: &Grant, now_ns: u64, lease_ns: u64) -> Result<Renewed> {
-        self.renew_cell(grant.cell, grant.token, None, now_ns, lease_ns)
+        let is_hold = |state: State| state.is_of(grant);
+        let renewed = self.renew_cell(grant.cell, None, now_ns, lease_ns, is_hold)?;
+        Ok(Renewed::of(renewed))
     }
 
-    /// [`renew`](Self::renew) by the lock's name and the hold's token.
+    /// [`renew`](Self::renew) by the lock's name and the hold's token. Fails also once the holder's
+    /// session is gone.
     pub fn renew_by_name(
         &self,
         name: &Name,
@@ -423,13 +443,14 @@ impl Engine {
             kind: Kind::Lock,
             name,
         };
-        match self.objects.find(&self.region, object.hash(), &object) {
-            Some(found) => self.renew_cell(found.cell, token, None, now_ns, lease_ns),
-            None => {
-                check_lease(lease_ns)?;
-                Ok(Renewed::NotHeld)
-            }
-        }
+        check_lease(lease_ns)?;
+        let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
+            return Ok(Renewed::NotHeld);
+        };
+        let renewed = self.renew_cell(found.cell, None, now_ns, lease_ns, |state| {
+            self.is_live_hold(state, token)
+        })?;
+        Ok(Renewed::of(renewed))
     }
 
     /// Hands a hold to another session, token kept, with a lease of its own.
@@ -440,7 +461,9 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        self.renew_cell(grant.cell, grant.token, Some(to), now_ns, lease_ns)
+        let is_hold = |state: State| state.is_of(grant);
+        let renewed = self.renew_cell(grant.cell, Some(to), now_ns, lease_ns, is_hold)?;
+        Ok(Renewed::of(renewed))
     }
 
     /// [`transfer`](Self::transfer) by the lock's name and the hold's token: how a process takes over
@@ -462,49 +485,50 @@ impl Engine {
         let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
             return Ok(None);
         };
-        let renewed = self.renew_cell(found.cell, token, Some(to), now_ns, lease_ns)?;
-        Ok(match renewed {
-            Renewed::Until(deadline_ns) => {
-                let word = self.region.wide(found.at).load();
-                Some(Grant {
-                    token,
-                    deadline_ns,
-                    cell: found.cell,
-                    word,
-                })
-            }
-            Renewed::NotHeld => None,
-        })
+        let adopted = self.renew_cell(found.cell, Some(to), now_ns, lease_ns, |state| {
+            self.is_live_hold(state, token)
+        })?;
+        Ok(adopted.map(|state| Grant {
+            token,
+            deadline_ns: state.time_us * 1_000,
+            cell: found.cell,
+            word: state.encode(),
+        }))
+    }
+
+    /// Whether it is held under `token` by one who is there. In a shared region a system call.
+    fn is_live_hold(&self, state: State, token: u64) -> bool {
+        state.token == token
+            && state
+                .holder
+                .is_some_and(|holder| self.sessions.is_alive(&self.region, holder))
     }
 
     fn renew_cell(
         &self,
         cell: u32,
-        token: u64,
         to: Option<SessionId>,
         now_ns: u64,
         lease_ns: u64,
-    ) -> Result<Renewed> {
+        is_hold: impl Fn(State) -> bool,
+    ) -> Result<Option<State>> {
         check_lease(lease_ns)?;
         let until_us = until_us(now_ns, lease_ns);
-        let renewed = self.change(cell, |state| {
-            state.is_held_under(token, now_ns / 1_000).then_some(State {
+        Ok(self.change(cell, |state| {
+            (is_hold(state) && !state.has_expired(now_ns / 1_000)).then_some(State {
                 holder: to.or(state.holder),
                 time_us: until_us,
                 ..state
             })
-        });
-        Ok(match renewed {
-            Some(_) => Renewed::Until(until_us * 1_000),
-            None => Renewed::NotHeld,
-        })
+        }))
     }
 
     /// Whether the hold is still the lock's. One load; `is_valid` by the holder's own deadline is
     /// cheaper still and needs no region.
     pub fn is_held(&self, grant: &Grant, now_ns: u64) -> bool {
         let state = self.objects.state(&self.region, grant.cell).load();
-        phase(state) == LIVE && State::decode(state).is_held_under(grant.token, now_ns / 1_000)
+        let lock = State::decode(state);
+        phase(state) == LIVE && lock.is_of(grant) && !lock.has_expired(now_ns / 1_000)
     }
 
     /// Takes a lock away from its holder, whoever that is, and notes who did it. `None` if it was

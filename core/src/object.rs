@@ -34,6 +34,7 @@ use crate::session::SessionId;
 use crate::table::{
     CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field, phase,
 };
+use crate::waiter;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::Arc;
 
@@ -106,6 +107,11 @@ impl Objects {
         name.len() == len && key::check_name("name", name).is_ok() && is_hashed
     }
 
+    /// Whether the name in a cell is in chunks.
+    pub(crate) fn is_long(region: &Region, at: usize) -> bool {
+        (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize > INLINE
+    }
+
     /// The name in a cell; valid if the state word is unchanged after.
     pub(crate) fn name(region: &Region, at: usize) -> Vec<u8> {
         let len = (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize;
@@ -166,15 +172,32 @@ impl Flavour for Objects {
         }
     }
 
-    fn idle(region: &Region, at: usize, live: u128) -> Idle {
+    /// A lock is idle when nobody holds it and nobody waits for it: neither a holder whose lease is
+    /// over or whose session is gone counts, nor a waiter that gave up or is gone.
+    fn idle(
+        region: &Region,
+        cell: u32,
+        at: usize,
+        live: u128,
+        now_ns: u64,
+        is_alive: &mut dyn FnMut(SessionId) -> bool,
+    ) -> Idle {
         if Self::kind(region, at) != Kind::Lock as u8 {
-            Idle::Never
-        } else if lock::State::decode(live).is_idle() {
-            Idle::Now
-        } else {
+            return Idle::Never;
+        }
+        let lock = lock::State::decode(live);
+        let is_held = lock
+            .holder
+            .is_some_and(|holder| !lock.has_expired(now_ns / 1_000) && is_alive(holder));
+        // A waiter that queues after this look finds its lock's entry gone and queues anew.
+        if is_held || (lock.queue && waiter::is_awaited(region, cell, now_ns, is_alive)) {
             Idle::Unforeseen
+        } else {
+            Idle::Now
         }
     }
+
+    fn note_reclaim(_: &Region, _: u64) {}
 
     fn retired(region: &Region, at: usize, live: u128) -> u128 {
         let last = if Self::kind(region, at) == Kind::Lock as u8 {

@@ -94,7 +94,18 @@ pub(crate) trait Flavour {
     /// The state of a new entry. Runs after the insertion was decided, so what it reads is at least
     /// as new as the last retirement of the same key.
     fn live(region: &Region, at: usize, claimed: u128) -> u128;
-    fn idle(region: &Region, at: usize, live: u128) -> Idle;
+    /// When the entry in `cell`, whose state is `live`, is no different from a new one. May ask
+    /// `is_alive` of the sessions that it names.
+    fn idle(
+        region: &Region,
+        cell: u32,
+        at: usize,
+        live: u128,
+        now_ns: u64,
+        is_alive: &mut dyn FnMut(SessionId) -> bool,
+    ) -> Idle;
+    /// Notes that an entry which was idle from `at_ns` on is about to be reclaimed.
+    fn note_reclaim(region: &Region, at_ns: u64);
     fn retired(region: &Region, at: usize, live: u128) -> u128;
     /// Saves what must outlive the entry. Runs at least once between RETIRED and EMPTY.
     fn preserve(region: &Region, partition: u32, retired: u128);
@@ -650,6 +661,7 @@ impl<F: Flavour> Table<F> {
             return false;
         }
         let mut earliest_ns = u64::MAX;
+        let mut probe = Probe::new(region, actor.sessions);
         let blocks = self.section.units;
         let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
         let order = core::iter::once(home)
@@ -666,7 +678,7 @@ impl<F: Flavour> Table<F> {
                 }) {
                     continue;
                 }
-                match self.try_free(region, actor.sessions, cell, now_ns) {
+                match self.try_free(region, &mut probe, cell, now_ns) {
                     Ok(()) => return true,
                     Err(at_ns) => earliest_ns = earliest_ns.min(at_ns),
                 }
@@ -684,25 +696,35 @@ impl<F: Flavour> Table<F> {
     fn try_free(
         &self,
         region: &Region,
-        sessions: &Sessions,
+        probe: &mut Probe<'_>,
         cell: u32,
         now_ns: u64,
     ) -> Result<(), u64> {
         let at = self.at(cell);
         let state = region.wide(at).load();
         match phase(state) {
-            LIVE => match F::idle(region, at, state) {
-                Idle::At(at_ns) if at_ns > now_ns => Err(at_ns),
-                Idle::Now | Idle::At(_) if self.reclaim(region, cell, state) => Ok(()),
-                Idle::Now | Idle::At(_) | Idle::Unforeseen => Err(0),
-                Idle::Never => Err(u64::MAX),
-            },
+            LIVE => {
+                let is_alive = &mut |session| probe.is_alive(session);
+                let idle_ns = match F::idle(region, cell, at, state, now_ns, is_alive) {
+                    Idle::Now => 0,
+                    Idle::At(at_ns) if at_ns <= now_ns => at_ns,
+                    Idle::At(at_ns) => return Err(at_ns),
+                    Idle::Unforeseen => return Err(0),
+                    Idle::Never => return Err(u64::MAX),
+                };
+                F::note_reclaim(region, idle_ns);
+                if self.reclaim(region, cell, state) {
+                    Ok(())
+                } else {
+                    Err(0)
+                }
+            }
             RETIRED => {
                 self.empty(region, cell, state);
                 Ok(())
             }
             CLAIMED => {
-                self.recover(region, sessions, cell, state);
+                self.recover(region, probe.sessions, cell, state);
                 // A live claimant will go on or die; either way look again next time.
                 if phase(region.wide(at).load()) == EMPTY {
                     Ok(())
@@ -712,6 +734,25 @@ impl<F: Flavour> Table<F> {
             }
             _ => Err(u64::MAX),
         }
+    }
+
+    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell; whether
+    /// there was any.
+    pub(crate) fn free_idle(
+        &self,
+        region: &Region,
+        sessions: &Sessions,
+        now_ns: u64,
+        is_wanted: impl Fn(usize, u128) -> bool,
+    ) -> bool {
+        let mut probe = Probe::new(region, sessions);
+        let mut is_any = false;
+        self.for_each(region, |cell, at, state| {
+            if phase(state) == LIVE && is_wanted(at, state) {
+                is_any |= self.try_free(region, &mut probe, cell, now_ns).is_ok();
+            }
+        });
+        is_any
     }
 
     /// Says that something may have become idle: the next full table sweeps again.
@@ -818,6 +859,33 @@ impl<F: Flavour> Table<F> {
 
     pub(crate) fn state<'r>(&self, region: &'r Region, cell: u32) -> &'r Wide {
         region.wide(self.at(cell))
+    }
+}
+
+/// What one sweep found out about sessions: each is asked about once, since in a shared region the
+/// answer costs a system call.
+struct Probe<'a> {
+    region: &'a Region,
+    sessions: &'a Sessions,
+    known: Vec<(SessionId, bool)>,
+}
+
+impl<'a> Probe<'a> {
+    fn new(region: &'a Region, sessions: &'a Sessions) -> Self {
+        Self {
+            region,
+            sessions,
+            known: Vec::new(),
+        }
+    }
+
+    fn is_alive(&mut self, session: SessionId) -> bool {
+        if let Some((_, is_alive)) = self.known.iter().find(|(known, _)| *known == session) {
+            return *is_alive;
+        }
+        let is_alive = self.sessions.is_alive(self.region, session);
+        self.known.push((session, is_alive));
+        is_alive
     }
 }
 

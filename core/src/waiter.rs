@@ -50,9 +50,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
 use crate::object::{Kind, Name, OWN, Object};
-#[cfg(all(not(loom), target_os = "linux"))]
-use crate::region::Region;
-use crate::region::header;
+use crate::region::{Region, header};
 use crate::session::{GENERATION_BITS, SessionId, Sessions};
 use crate::sync::{Half, fence};
 use crate::table::{Entry as _, LIVE, ROUNDS_MAX, phase};
@@ -136,6 +134,34 @@ pub(crate) fn clear_all(region: &Region) {
         let slot = region.waiter_word(index);
         slot.store(slot.load(Relaxed) & !((1 << 52) - 1), Relaxed);
     }
+}
+
+/// Calls `visit` with the slot and the word of each wait for `cell` until it returns false.
+fn for_each(region: &Region, cell: u32, mut visit: impl FnMut(u32, u64) -> bool) {
+    let high = region.word(header::WAITERS_HIGH).load(Acquire);
+    for index in 0..high.min(region.caps().waiters.into()) as u32 {
+        // Acquire: pairs with the publishing store, so that the record is complete.
+        let word = region.waiter_word(index).load(Acquire);
+        if word & 3 == WAITING && (word >> 20) as u32 == cell && !visit(index, word) {
+            return;
+        }
+    }
+}
+
+/// Whether anyone who lives and has not given up waits for `cell`.
+pub(crate) fn is_awaited(
+    region: &Region,
+    cell: u32,
+    now_ns: u64,
+    is_alive: &mut dyn FnMut(SessionId) -> bool,
+) -> bool {
+    let mut is_awaited = false;
+    for_each(region, cell, |index, word| {
+        let until_ns = region.word(region.waiter_at(index) + 16).load(Relaxed);
+        is_awaited = until_ns > now_ns && is_alive(session_of(word));
+        !is_awaited
+    });
+    is_awaited
 }
 
 impl Engine {
@@ -308,18 +334,6 @@ impl Engine {
         }
     }
 
-    /// Calls `visit` with the slot and the word of each wait for `cell` until it returns false.
-    fn for_each_waiter(&self, cell: u32, mut visit: impl FnMut(u32, u64) -> bool) {
-        let high = self.region.word(header::WAITERS_HIGH).load(Acquire);
-        for index in 0..high.min(self.region.caps().waiters.into()) as u32 {
-            // Acquire: pairs with the publishing store, so that the record is complete.
-            let word = self.region.waiter_word(index).load(Acquire);
-            if word & 3 == WAITING && (word >> 20) as u32 == cell && !visit(index, word) {
-                return;
-            }
-        }
-    }
-
     /// The cell that the wait in a slot waits for, 0 while it is not published; `None` if the slot is
     /// free.
     pub(crate) fn waits_for(&self, index: u32) -> Option<u32> {
@@ -329,7 +343,7 @@ impl Engine {
 
     pub(crate) fn count_waiters(&self, cell: u32) -> u32 {
         let mut count = 0;
-        self.for_each_waiter(cell, |_, _| {
+        for_each(&self.region, cell, |_, _| {
             count += 1;
             true
         });
@@ -340,7 +354,7 @@ impl Engine {
     /// a dead session, for the price of a system call each.
     pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<(u32, u64)> {
         let mut first: Option<(u32, u64)> = None;
-        self.for_each_waiter(cell, |index, word| {
+        for_each(&self.region, cell, |index, word| {
             let record = self.region.waiter_at(index);
             let number = self.region.word(record + 8).load(Relaxed);
             if self.region.word(record + 16).load(Relaxed) > now_ns

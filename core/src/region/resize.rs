@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
 use crate::limiter::{LimiterRef, OVERFLOW};
-use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys};
+use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::{Kind, Objects, Plain, serial};
 use crate::session::{SessionId, Sessions};
 use crate::table::{Flavour as _, Idle, LIVE, phase};
@@ -157,18 +157,19 @@ fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
     }
 
     let mut result = Ok(());
-    old.limiter_keys.for_each(&old.region, |_, at, state| {
+    LimiterKeys::note_reclaim(&new.region, reclaimed_at_ns(&old.region));
+    old.limiter_keys.for_each(&old.region, |cell, at, state| {
         if result.is_err() || phase(state) != LIVE {
             return;
         }
         let state = KeyState(state);
-        let is_idle = match LimiterKeys::idle(&old.region, at, state.0) {
-            Idle::Now => true,
-            Idle::At(at_ns) => at_ns <= now_ns,
-            Idle::Unforeseen | Idle::Never => false,
-        };
-        if is_idle {
-            return;
+        let is_alive = &mut |_| true;
+        match LimiterKeys::idle(&old.region, cell, at, state.0, now_ns, is_alive) {
+            Idle::Now => return,
+            Idle::At(at_ns) if at_ns <= now_ns => {
+                return LimiterKeys::note_reclaim(&new.region, at_ns);
+            }
+            Idle::At(_) | Idle::Unforeseen | Idle::Never => {}
         }
         if let Some(limiter) = limiters.get(&state.limit()) {
             let key = LimiterKeys::key(&old.region, at, state.0);
