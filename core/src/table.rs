@@ -736,7 +736,8 @@ impl<F: Flavour> Table<F> {
         }
     }
 
-    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell; whether
+    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell, and what
+    /// dead processes claimed or left half reclaimed, whose chunks count as taken until then; whether
     /// there was any.
     pub(crate) fn free_idle(
         &self,
@@ -748,7 +749,12 @@ impl<F: Flavour> Table<F> {
         let mut probe = Probe::new(region, sessions);
         let mut is_any = false;
         self.for_each(region, |cell, at, state| {
-            if phase(state) == LIVE && is_wanted(at, state) {
+            let is_candidate = match phase(state) {
+                LIVE => is_wanted(at, state),
+                CLAIMED | RETIRED => true,
+                _ => false,
+            };
+            if is_candidate {
                 is_any |= self.try_free(region, &mut probe, cell, now_ns).is_ok();
             }
         });

@@ -1,0 +1,343 @@
+//! An actor: one process at work on the region, each of its calls journaled and any of them struck.
+
+use crate::journal::{Entry, Journal, Op, Outcome};
+use crate::process::now_ns;
+use sprag::{Caps, Error, Fence, Hold, Limiter, Space};
+use sprag_core::sync::steps;
+use std::cell::Cell;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// The longest that anything is waited for: a guard against hanging, far past all that may delay.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// What a holder's own clock may be off by, in nanoseconds.
+const CLOCK_MARGIN_NS: u64 = 20_000;
+
+/// Keys from here on have names too long for their cell.
+pub(crate) const LONG: u64 = 1_000;
+
+/// The name of a key, of a lock, a fence or a limiter's key.
+pub(crate) fn name_of(key: u64) -> Vec<u8> {
+    let mut name = format!("k{key}").into_bytes();
+    if key >= LONG {
+        name.resize(200, b'.');
+    }
+    name
+}
+
+pub(crate) struct Actor {
+    pub(crate) journal: Journal,
+    pub(crate) role: usize,
+    /// The number of this process: no other has it.
+    pub(crate) by: u64,
+    pub(crate) url: String,
+    pub(crate) caps: Caps,
+    /// Where the next call is struck, and by which signal.
+    strike: Cell<Option<(u64, i32)>>,
+}
+
+/// A hold and its record.
+pub(crate) struct Held<'s> {
+    pub(crate) hold: Hold<'s>,
+    entry: Entry,
+    key: u64,
+}
+
+impl Held<'_> {
+    fn claim(&self) {
+        let now_ns = now_ns();
+        let left_ns = self.hold.lease_left().as_nanos() as u64;
+        self.entry
+            .claim_until((now_ns + left_ns).saturating_sub(CLOCK_MARGIN_NS));
+    }
+
+    pub(crate) fn token(&self) -> u64 {
+        self.hold.token()
+    }
+
+    /// Neither claims nor releases it any more.
+    pub(crate) fn give_up(self) {
+        self.entry.leave();
+        std::mem::forget(self.hold);
+    }
+}
+
+impl Actor {
+    pub(crate) fn new(journal: Journal, role: usize, by: u64, url: &str, caps: Caps) -> Self {
+        Self {
+            journal,
+            role,
+            by,
+            url: url.to_owned(),
+            caps,
+            strike: Cell::new(None),
+        }
+    }
+
+    /// The same process as another role, for a thread of its own.
+    pub(crate) fn also(&self, role: usize) -> Self {
+        Self::new(self.journal, role, self.by, &self.url, self.caps)
+    }
+
+    /// The next call gets `signal` before its step number `step`.
+    pub(crate) fn aim(&self, step: u64, signal: i32) {
+        self.strike.set(Some((step, signal)));
+    }
+
+    fn struck<R>(&self, op: Op, call: impl FnOnce() -> R) -> R {
+        let at = self.strike.take();
+        let is_aimed = at.is_some();
+        steps::arm(at);
+        let result = call();
+        let taken = steps::disarm();
+        self.journal.note_steps(op, is_aimed, taken);
+        result
+    }
+
+    /// A call between intent and result; `read` tells what came of it.
+    pub(crate) fn call<R>(
+        &self,
+        op: Op,
+        key: u64,
+        argument: u64,
+        call: impl FnOnce() -> R,
+        read: impl FnOnce(&R) -> Outcome,
+    ) -> R {
+        let entry = self.journal.begin(self.role, self.by, op, key, argument);
+        let result = self.struck(op, call);
+        entry.end(read(&result), argument);
+        result
+    }
+
+    fn open_now(&self) -> Result<Space, Error> {
+        Space::builder()
+            .caps(self.caps)
+            .share_percent(100)
+            .open(&self.url)
+    }
+
+    pub(crate) fn open(&self) -> Space {
+        self.open_now().expect("the region opens")
+    }
+
+    pub(crate) fn open_as(&self, op: Op) -> Result<Space, Error> {
+        self.call(op, 0, 0, || self.open_now(), |opened| yes(opened.is_ok()))
+    }
+
+    pub(crate) fn close(&self, op: Op, space: Space) {
+        self.call(op, 0, 0, || drop(space), |()| Outcome::Yes);
+    }
+
+    fn granted<'s>(
+        &self,
+        op: Op,
+        key: u64,
+        call: impl FnOnce() -> Result<Option<Hold<'s>>, Error>,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let entry = self.journal.begin(self.role, self.by, op, key, 0);
+        let result = self.struck(op, call);
+        let held = match result {
+            Ok(Some(hold)) => Held { hold, entry, key },
+            Ok(None) => {
+                entry.end(Outcome::No, 0);
+                return Ok(None);
+            }
+            Err(error) => {
+                entry.end(Outcome::No, 0);
+                return Err(error);
+            }
+        };
+        held.claim();
+        entry.end(Outcome::Yes, held.token());
+        Ok(Some(held))
+    }
+
+    pub(crate) fn try_acquire<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let lock = space.lock(&name_of(key))?.ttl(ttl)?;
+        self.granted(op, key, || lock.try_acquire())
+    }
+
+    pub(crate) fn acquire<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let lock = space.lock(&name_of(key))?.ttl(ttl)?;
+        self.granted(op, key, || lock.acquire_timeout(timeout))
+    }
+
+    /// Queues as a future, which is polled until it is ready.
+    pub(crate) fn acquire_as_future<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let lock = space.lock(&name_of(key))?.ttl(ttl)?;
+        self.granted(op, key, || {
+            let mut future = pin!(lock.acquire_async());
+            let mut context = Context::from_waker(Waker::noop());
+            loop {
+                match future.as_mut().poll(&mut context) {
+                    Poll::Ready(hold) => return hold.map(Some),
+                    Poll::Pending => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        })
+    }
+
+    /// Acquires, waiting its turn; panics if the lock does not come.
+    pub(crate) fn must_acquire<'s>(&self, space: &'s Space, key: u64, ttl: Duration) -> Held<'s> {
+        self.acquire(Op::Wait, space, key, ttl, PATIENCE)
+            .expect("no error")
+            .expect("the lock comes")
+    }
+
+    /// Acquires by trying over and over; panics if the lock does not come.
+    pub(crate) fn must_catch<'s>(&self, space: &'s Space, key: u64, ttl: Duration) -> Held<'s> {
+        let give_up_ns = now_ns() + PATIENCE.as_nanos() as u64;
+        loop {
+            let lock = space.lock(&name_of(key)).expect("a name");
+            let lock = lock.ttl(ttl).expect("a lease");
+            let held = self.granted(Op::Acquire, key, || lock.try_acquire());
+            if let Some(held) = held.expect("no error") {
+                return held;
+            }
+            self.journal.retract(self.role);
+            assert!(now_ns() < give_up_ns, "trying never takes the lock");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the lock was still held.
+    pub(crate) fn release(&self, op: Op, held: Held<'_>) -> bool {
+        held.entry.leave();
+        let token = held.token();
+        let hold = held.hold;
+        let released = self.call(op, held.key, token, || hold.release(), |r| yes(r.is_ok()));
+        match released {
+            Ok(()) => true,
+            Err(Error::Lost { .. }) => false,
+            Err(error) => panic!("a release fails: {error}"),
+        }
+    }
+
+    /// Whether the lock was still held.
+    pub(crate) fn renew(&self, op: Op, held: &mut Held<'_>) -> bool {
+        let (key, token) = (held.key, held.token());
+        let hold = &mut held.hold;
+        let renewed = self.call(op, key, token, || hold.renew(), |r| yes(r.is_ok()));
+        match renewed {
+            Ok(()) => {
+                held.claim();
+                true
+            }
+            Err(Error::Lost { .. }) => false,
+            Err(error) => panic!("a renewal fails: {error}"),
+        }
+    }
+
+    /// The token, if the lock was still held.
+    pub(crate) fn detach(&self, op: Op, held: Held<'_>) -> Option<u64> {
+        held.entry.leave();
+        let token = held.token();
+        let hold = held.hold;
+        let detached = self.call(op, held.key, token, || hold.detach(), |r| yes(r.is_ok()));
+        match detached {
+            Ok(token) => Some(token),
+            Err(Error::Lost { .. }) => None,
+            Err(error) => panic!("a detachment fails: {error}"),
+        }
+    }
+
+    pub(crate) fn adopt<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        token: u64,
+        ttl: Duration,
+    ) -> Option<Held<'s>> {
+        let lock = space.lock(&name_of(key)).expect("a name");
+        let lock = lock.ttl(ttl).expect("a lease");
+        let adopted = self.granted(op, key, || match lock.adopt_token(token) {
+            Ok(hold) => Ok(Some(hold)),
+            Err(Error::Lost { .. }) => Ok(None),
+            Err(error) => Err(error),
+        });
+        adopted.expect("no error")
+    }
+
+    /// Whether the lock was held under the token.
+    pub(crate) fn release_token(&self, op: Op, space: &Space, key: u64, token: u64) -> bool {
+        let lock = space.lock(&name_of(key)).expect("a name");
+        let released = self.call(
+            op,
+            key,
+            token,
+            || lock.release_token(token),
+            |r| yes(r.is_ok()),
+        );
+        match released {
+            Ok(()) => true,
+            Err(Error::Lost { .. }) => false,
+            Err(error) => panic!("a release fails: {error}"),
+        }
+    }
+
+    pub(crate) fn break_lock(&self, op: Op, space: &Space, key: u64) -> Option<u64> {
+        let entry = self.journal.begin(self.role, self.by, op, key, 0);
+        let broken = self
+            .struck(op, || space.break_lock(&name_of(key)))
+            .expect("no error");
+        entry.end(yes(broken.is_some()), broken.unwrap_or(0));
+        broken
+    }
+
+    /// Whether `cost` of `key` was admitted. `limit` is its number in the oracle's list.
+    pub(crate) fn check(&self, op: Op, limiter: &Limiter, limit: u64, key: u64, cost: u64) -> bool {
+        let entry = self.journal.begin(self.role, self.by, op, key, cost);
+        entry.set_limit(limit);
+        let name = name_of(key);
+        let decision = self
+            .struck(op, || limiter.check(&name, cost))
+            .expect("a check never fails");
+        entry.end(yes(decision.is_allowed()), 0);
+        decision.is_allowed()
+    }
+
+    pub(crate) fn limiter(&self, op: Op, space: &Space, name: &str, limit: &str) -> Limiter {
+        self.call(
+            op,
+            0,
+            0,
+            || space.limiter_updated(name, limit),
+            |r| yes(r.is_ok()),
+        )
+        .expect("a limiter opens")
+    }
+
+    pub(crate) fn admit(&self, op: Op, fence: &Fence, key: u64, token: u64) -> bool {
+        let admitted = self.call(op, key, token, || fence.admit(token), |r| yes(r.is_ok()));
+        match admitted {
+            Ok(()) => true,
+            Err(Error::Stale(_)) => false,
+            Err(error) => panic!("a fence fails: {error}"),
+        }
+    }
+}
+
+pub(crate) fn yes(is_so: bool) -> Outcome {
+    if is_so { Outcome::Yes } else { Outcome::No }
+}

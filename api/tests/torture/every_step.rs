@@ -1,0 +1,160 @@
+//! Each operation, killed and stopped before each of its steps.
+
+use crate::journal::{Journal, Op};
+use crate::process::{alone, fork, in_lanes, shared_words, wait};
+use crate::report::{self, Row};
+use crate::scene::{Case, LONG_TTL, SHORT_TTL, Scene, Struck, directory};
+use crate::{scenes_limiter, scenes_lock, scenes_table};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// More processes than processors: most of a case is waiting for one another.
+const LANES: usize = 6;
+/// No operation takes more steps.
+const STEPS_MAX: usize = 4_096;
+
+fn scenes() -> Vec<&'static Scene> {
+    let only = std::env::var("SPRAG_TORTURE_ONLY").unwrap_or_default();
+    scenes_lock::SCENES
+        .iter()
+        .chain(&scenes_table::SCENES)
+        .chain(&scenes_limiter::SCENES)
+        .filter(|scene| scene.op.name().contains(&only))
+        .collect()
+}
+
+/// Strikes every scene at every step, with leases of each of `ttls`.
+fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
+    let scenes = scenes();
+    // Long leases say nothing new where none is held, but cost little.
+    let kinds: Vec<(&Scene, Duration)> = scenes
+        .iter()
+        .flat_map(|scene| ttls.iter().map(move |ttl| (*scene, *ttl)))
+        .collect();
+    // How many steps each takes: the most of a few plays. They differ by where keys happen to lie.
+    let steps = shared_words(kinds.len());
+    let describe = |at: usize| {
+        kinds.get(at / 4).map_or_else(String::new, |(scene, ttl)| {
+            format!("{:?}, lease {ttl:?}, unstruck", scene.op)
+        })
+    };
+    in_lanes(LANES, kinds.len() * 4, describe, |next| {
+        let (journal, directory) = (Journal::new(), directory());
+        while let Some(at) = next() {
+            let (scene, ttl) = kinds[at / 4];
+            let case = Case {
+                step: u64::MAX,
+                signal,
+                ttl,
+            };
+            journal.steps(scene.op).store(0, SeqCst);
+            scene.play(journal, directory.path(), case);
+            let most = journal.steps_of_victim();
+            steps[at / 4].fetch_max(most, SeqCst);
+        }
+    });
+    let cases: Vec<(usize, u64)> = steps
+        .iter()
+        .enumerate()
+        .flat_map(|(kind, most)| (1..=most.load(SeqCst)).map(move |step| (kind, step)))
+        .collect();
+    let struck = shared_words(kinds.len() * STEPS_MAX);
+    let describe = |at: usize| {
+        cases.get(at).map_or_else(String::new, |&(kind, step)| {
+            let (scene, ttl) = kinds[kind];
+            format!("{:?}, lease {ttl:?}, step {step}", scene.op)
+        })
+    };
+    in_lanes(LANES, cases.len(), describe, |next| {
+        let (journal, directory) = (Journal::new(), directory());
+        while let Some(at) = next() {
+            let (kind, step) = cases[at];
+            let (scene, ttl) = kinds[kind];
+            let case = Case { step, signal, ttl };
+            // A play that takes fewer steps than the longest is played again.
+            for _ in 0..4 {
+                if scene.play(journal, directory.path(), case) != Struck::Missed {
+                    struck[kind * STEPS_MAX + step as usize - 1].fetch_add(1, SeqCst);
+                    break;
+                }
+            }
+        }
+    });
+    let rows: Vec<Row> = scenes
+        .iter()
+        .map(|scene| {
+            let mut by_step = Vec::new();
+            for (kind, _) in kinds
+                .iter()
+                .enumerate()
+                .filter(|(_, (other, _))| other.op == scene.op)
+            {
+                let most = steps[kind].load(SeqCst) as usize;
+                by_step.resize(by_step.len().max(most), 0);
+                for (step, sum) in by_step.iter_mut().enumerate() {
+                    *sum += struck[kind * STEPS_MAX + step].load(SeqCst);
+                }
+            }
+            Row::of(scene.op, &by_step)
+        })
+        .collect();
+    report::print(title, what, &rows, "every one of them inside its operation");
+    for row in rows {
+        assert!(row.count > 0, "{:?} was never struck", row.op);
+        // Only the longest plays have the last steps.
+        assert!(row.struck * 10 >= row.steps * 9, "{row:?}");
+    }
+}
+
+// property 1, property 2, property 4, property 11, property 12, property 15
+#[test]
+fn a_process_killed_before_any_step_leaves_a_region_that_the_next_one_uses() {
+    let test = "every_step::a_process_killed_before_any_step_leaves_a_region_that_the_next_one_uses";
+    alone(test, || {
+        strike_every_step(
+            "Killed before every step",
+            "kills",
+            libc::SIGKILL,
+            &[LONG_TTL],
+        );
+    });
+}
+
+// property 1, property 2, property 5, property 12, property 15
+#[test]
+fn a_process_stopped_before_any_step_holds_nobody_up_and_its_stale_step_changes_nothing() {
+    let test = "every_step::\
+        a_process_stopped_before_any_step_holds_nobody_up_and_its_stale_step_changes_nothing";
+    alone(test, || {
+        strike_every_step(
+            "Stopped before every step, others going on",
+            "stops",
+            libc::SIGSTOP,
+            &[SHORT_TTL, LONG_TTL],
+        );
+    });
+}
+
+#[test]
+fn a_play_that_is_not_struck_is_told_apart() {
+    let test = "every_step::a_play_that_is_not_struck_is_told_apart";
+    alone(test, || {
+        let (journal, directory) = (Journal::new(), directory());
+        let scene = &scenes_lock::SCENES[0];
+        assert_eq!(scene.op, Op::Acquire);
+        for (step, signal, struck) in [
+            (u64::MAX, libc::SIGKILL, Struck::Missed),
+            (1, libc::SIGKILL, Struck::Killed),
+            (1, libc::SIGSTOP, Struck::Stopped),
+        ] {
+            let case = Case {
+                step,
+                signal,
+                ttl: LONG_TTL,
+            };
+            assert_eq!(scene.play(journal, directory.path(), case), struck);
+        }
+        // What is forked ends with its parent's knowledge.
+        assert_eq!(wait(fork(|| {})), crate::process::Fate::Exited(0));
+    });
+}

@@ -1,0 +1,27 @@
+//! Processes that are killed and stopped at every step of every operation, and at random.
+//!
+//! Workers open one shared region and write what they are about to do, and what came of it, to a
+//! journal in a mapping of their own. The oracle judges by the journal alone: exclusion, tokens,
+//! limits, capacity. It never asks the region's own inspection.
+//!
+//! - [`every_step`]: each operation, killed and stopped before each of its atomic steps, others going on;
+//! - [`random`]: a mixed load, killed some thousands of times;
+//! - [`processes`]: forks, programs executed, reused process ids, the head of a queue dead or stopped.
+//!
+//! Runs with `--features steps` only, which counts the steps and sends the signals. `SPRAG_SOAK=1`
+//! multiplies the random kills.
+
+#![cfg(all(target_os = "linux", feature = "steps"))]
+
+mod actor;
+mod every_step;
+mod journal;
+mod oracle;
+mod process;
+mod processes;
+mod random;
+mod report;
+mod scene;
+mod scenes_limiter;
+mod scenes_lock;
+mod scenes_table;

@@ -1,0 +1,413 @@
+//! The oracle: what a journal must never show, whoever died or stood still when it was written.
+//!
+//! - **Exclusion**: the times for which two holders took one lock for their own never overlap. Such a
+//!   time begins when the acquire returned, and ends when the holder began to give it up, when its own
+//!   lease ended, when the lock was broken, or when its process was last known to be alive.
+//! - **Tokens**: none is granted twice; of two grants, one of which returned before the other was
+//!   asked for, the later has the higher; none is missing but those that a call without a known
+//!   outcome may have taken, unless idle locks were reclaimed.
+//! - **Limits**: in every interval of length w, checks that lie wholly within it were allowed at most
+//!   B + r·w; a check is refused only if those allowed, and those of unknown outcome, leave no room.
+//! - **Fences**: what is admitted never falls; what is rejected was overtaken.
+
+use crate::journal::{Journal, Op, Outcome, Record};
+use std::collections::BTreeMap;
+
+/// By how much two processes' fast clocks may disagree, in nanoseconds.
+const CLOCK_SLACK_NS: u64 = 40_000;
+
+/// A token bucket as the oracle computes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket {
+    pub(crate) count: u64,
+    pub(crate) period_ns: u64,
+    pub(crate) burst: u64,
+}
+
+impl Bucket {
+    /// The most that may be admitted in an interval of this length.
+    fn most_in(self, interval_ns: u64) -> u64 {
+        let refill = u128::from(interval_ns + CLOCK_SLACK_NS) * u128::from(self.count)
+            / u128::from(self.period_ns);
+        self.burst + u64::try_from(refill).unwrap_or(u64::MAX - self.burst)
+    }
+
+    /// The least that comes back in an interval of this length.
+    fn least_refill_in(self, interval_ns: u64) -> u64 {
+        let refill = u128::from(interval_ns.saturating_sub(CLOCK_SLACK_NS))
+            * u128::from(self.count)
+            / u128::from(self.period_ns);
+        u64::try_from(refill).unwrap_or(u64::MAX)
+    }
+}
+
+/// What of the general rules holds in a test.
+pub(crate) struct Rules<'a> {
+    /// No idle lock is ever reclaimed, so that tokens are consecutive.
+    pub(crate) are_tokens_consecutive: bool,
+    /// There is room for every key of a limiter, so that each is refused for its own sake only.
+    pub(crate) is_room_for_keys: bool,
+    /// The limits, by the number that checks carry.
+    pub(crate) limits: &'a [Bucket],
+}
+
+/// All that is wrong, in words. `is_dead` tells whether a process is.
+pub(crate) fn judge(
+    journal: &Journal,
+    is_dead: impl Fn(u64) -> bool,
+    rules: &Rules<'_>,
+) -> Vec<String> {
+    let records = journal.records();
+    let mut last_seen_ns: BTreeMap<u64, u64> = BTreeMap::new();
+    for record in &records {
+        let seen_ns = record.start_ns.max(record.end_ns).max(record.seen_ns);
+        let last = last_seen_ns.entry(record.by).or_default();
+        *last = seen_ns.max(*last);
+    }
+    let mut by_lock: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    let mut by_limit: BTreeMap<(u64, u64), Vec<Record>> = BTreeMap::new();
+    let mut by_fence: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    for record in records {
+        match kind(record.op) {
+            Kind::Grant | Kind::Adopt | Kind::End => {
+                by_lock.entry(record.key).or_default().push(record);
+            }
+            Kind::Check => by_limit
+                .entry((record.limit, record.key))
+                .or_default()
+                .push(record),
+            Kind::Admit => by_fence.entry(record.key).or_default().push(record),
+            Kind::Other => {}
+        }
+    }
+    let mut problems = Vec::new();
+    for (key, records) in &by_lock {
+        judge_tokens(*key, records, rules, &mut problems);
+        let end_of = |by| {
+            is_dead(by).then(|| last_seen_ns.get(&by).copied().unwrap_or(0))
+        };
+        judge_exclusion(*key, records, end_of, &mut problems);
+    }
+    for ((limit, key), records) in &by_limit {
+        if let Some(bucket) = rules.limits.get(*limit as usize) {
+            judge_limit(*key, records, *bucket, rules, &mut problems);
+        }
+    }
+    for (key, records) in &by_fence {
+        judge_fence(*key, records, &mut problems);
+    }
+    problems
+}
+
+enum Kind {
+    /// Grants a new token.
+    Grant,
+    /// Takes over a hold, token kept.
+    Adopt,
+    /// May end another's hold.
+    End,
+    Check,
+    Admit,
+    Other,
+}
+
+fn kind(op: Op) -> Kind {
+    match op {
+        Op::Acquire
+        | Op::Wait
+        | Op::Future
+        | Op::Cancel
+        | Op::Steal
+        | Op::TakeOver
+        | Op::Insert
+        | Op::InsertLong
+        | Op::Grow
+        | Op::Reclaim
+        | Op::ReclaimLong
+        | Op::ReclaimHeld
+        | Op::Refuse => Kind::Grant,
+        Op::Adopt => Kind::Adopt,
+        Op::Break | Op::ReleaseToken => Kind::End,
+        Op::Check
+        | Op::CheckInsert
+        | Op::CheckLong
+        | Op::CheckOverflow
+        | Op::CheckRefused
+        | Op::CheckReclaim
+        | Op::CheckConvert => Kind::Check,
+        Op::Admit | Op::AdmitInsert => Kind::Admit,
+        Op::Release
+        | Op::HandOn
+        | Op::Renew
+        | Op::Detach
+        | Op::OpenLimiter
+        | Op::UpdateLimit
+        | Op::FinishUpdate
+        | Op::OpenSession
+        | Op::CloseSession
+        | Op::Create => Kind::Other,
+    }
+}
+
+fn judge_tokens(key: u64, records: &[Record], rules: &Rules<'_>, problems: &mut Vec<String>) {
+    let mut grants: Vec<&Record> = records
+        .iter()
+        .filter(|record| matches!(kind(record.op), Kind::Grant) && record.outcome == Outcome::Yes)
+        .collect();
+    grants.sort_by_key(|grant| grant.token);
+    for pair in grants.windows(2) {
+        if pair[0].token == pair[1].token {
+            problems.push(format!("lock {key}: one token, two grants: {pair:?}"));
+        }
+    }
+    let mut earliest_end_ns = u64::MAX;
+    for grant in grants.iter().rev() {
+        if earliest_end_ns < grant.start_ns {
+            problems.push(format!(
+                "lock {key}: a higher token was granted before: {grant:?}"
+            ));
+        }
+        earliest_end_ns = earliest_end_ns.min(grant.end_ns);
+    }
+    if let (true, Some(first), Some(last)) = (
+        rules.are_tokens_consecutive,
+        grants.first(),
+        grants.last(),
+    ) {
+        let missing = (last.token - first.token + 1).saturating_sub(grants.len() as u64);
+        let unknown = records
+            .iter()
+            .filter(|record| {
+                matches!(kind(record.op), Kind::Grant) && record.outcome == Outcome::Unknown
+            })
+            .count() as u64;
+        if missing > unknown {
+            problems.push(format!(
+                "lock {key}: {missing} tokens are missing, {unknown} calls can have taken them"
+            ));
+        }
+    }
+}
+
+fn judge_exclusion(
+    key: u64,
+    records: &[Record],
+    end_of: impl Fn(u64) -> Option<u64>,
+    problems: &mut Vec<String>,
+) {
+    let mut claims: Vec<(u64, u64, &Record)> = records
+        .iter()
+        .filter(|record| {
+            matches!(kind(record.op), Kind::Grant | Kind::Adopt)
+                && record.outcome == Outcome::Yes
+        })
+        .map(|hold| {
+            let mut until_ns = hold.valid_until_ns;
+            if hold.left_ns != 0 {
+                until_ns = until_ns.min(hold.left_ns);
+            }
+            if let Some(dead_ns) = end_of(hold.by) {
+                until_ns = until_ns.min(dead_ns);
+            }
+            for end in records.iter().filter(|end| {
+                matches!(kind(end.op), Kind::End | Kind::Adopt)
+                    && end.start_ns > hold.start_ns
+                    && match end.outcome {
+                        Outcome::Yes => end.token == hold.token,
+                        Outcome::No => false,
+                        Outcome::Unknown => true,
+                    }
+            }) {
+                until_ns = until_ns.min(end.start_ns);
+            }
+            (hold.end_ns, until_ns, hold)
+        })
+        .filter(|(from_ns, until_ns, _)| from_ns < until_ns)
+        .collect();
+    claims.sort_by_key(|(from_ns, ..)| *from_ns);
+    for pair in claims.windows(2) {
+        let ((_, until_ns, one), (from_ns, _, two)) = (&pair[0], &pair[1]);
+        if from_ns < until_ns {
+            problems.push(format!(
+                "lock {key}: two hold it for {} ns: {one:?} and {two:?}",
+                until_ns - from_ns
+            ));
+        }
+    }
+}
+
+fn judge_limit(
+    key: u64,
+    records: &[Record],
+    bucket: Bucket,
+    rules: &Rules<'_>,
+    problems: &mut Vec<String>,
+) {
+    let mut allowed: Vec<&Record> = records
+        .iter()
+        .filter(|check| check.outcome == Outcome::Yes)
+        .collect();
+    allowed.sort_by_key(|check| check.end_ns);
+    for from in &allowed {
+        let mut sum = 0;
+        for check in allowed
+            .iter()
+            .filter(|check| check.start_ns >= from.start_ns)
+        {
+            sum += check.argument;
+            let interval_ns = check.end_ns - from.start_ns;
+            if sum > bucket.most_in(interval_ns) {
+                problems.push(format!(
+                    "limit of {key}: {sum} admitted within {interval_ns} ns under {bucket:?}: \
+                     {from:?} to {check:?}"
+                ));
+                return;
+            }
+        }
+    }
+    if !rules.is_room_for_keys {
+        return;
+    }
+    for refused in records
+        .iter()
+        .filter(|check| check.outcome == Outcome::No && check.argument <= bucket.burst)
+    {
+        let taken: Vec<&Record> = records
+            .iter()
+            .filter(|check| check.outcome != Outcome::No && check.start_ns <= refused.end_ns)
+            .collect();
+        let end_ns = |check: &Record| match check.outcome {
+            Outcome::Unknown => refused.end_ns,
+            _ => check.end_ns.min(refused.end_ns),
+        };
+        // What was used at the refusal: the most over all intervals that end there.
+        let used = taken
+            .iter()
+            .map(|from| {
+                let sum: u64 = taken
+                    .iter()
+                    .filter(|check| end_ns(check) >= from.start_ns)
+                    .map(|check| check.argument)
+                    .sum();
+                let interval_ns = refused.start_ns.saturating_sub(end_ns(from));
+                sum.saturating_sub(bucket.least_refill_in(interval_ns))
+            })
+            .max()
+            .unwrap_or(0);
+        if used + refused.argument <= bucket.burst {
+            problems.push(format!(
+                "limit of {key}: refused with {used} used under {bucket:?}: {refused:?}"
+            ));
+            return;
+        }
+    }
+}
+
+fn judge_fence(key: u64, records: &[Record], problems: &mut Vec<String>) {
+    for check in records {
+        match check.outcome {
+            Outcome::Yes => {
+                if let Some(lower) = records.iter().find(|later| {
+                    later.outcome == Outcome::Yes
+                        && later.start_ns > check.end_ns
+                        && later.argument < check.argument
+                }) {
+                    problems.push(format!("fence {key}: {lower:?} admitted after {check:?}"));
+                }
+            }
+            Outcome::No => {
+                let is_overtaken = records.iter().any(|other| {
+                    other.outcome != Outcome::No
+                        && other.start_ns <= check.end_ns
+                        && other.argument > check.argument
+                });
+                if !is_overtaken {
+                    problems.push(format!("fence {key}: rejected for nothing: {check:?}"));
+                }
+            }
+            Outcome::Unknown => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules<'static> = Rules {
+        are_tokens_consecutive: true,
+        is_room_for_keys: true,
+        limits: &[Bucket {
+            count: 2,
+            period_ns: 1_000_000_000_000,
+            burst: 2,
+        }],
+    };
+
+    fn found(journal: &Journal, needle: &str) -> bool {
+        let problems = judge(journal, |_| false, &RULES);
+        problems.iter().any(|problem| problem.contains(needle))
+    }
+
+    fn grant(journal: &Journal, by: u64, token: u64) -> crate::journal::Entry {
+        let entry = journal.begin(by as usize, by, Op::Acquire, 1, 0);
+        entry.claim_until(u64::MAX);
+        entry.end(Outcome::Yes, token);
+        entry
+    }
+
+    #[test]
+    fn the_oracle_sees_each_kind_of_wrong_and_nothing_else() {
+        let journal = Journal::new();
+        let first = grant(&journal, 1, 5);
+        first.leave();
+        let second = grant(&journal, 2, 6);
+        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
+        grant(&journal, 3, 7);
+        assert!(found(&journal, "two hold it"));
+        second.leave();
+
+        journal.reset();
+        grant(&journal, 1, 5).leave();
+        grant(&journal, 2, 5).leave();
+        assert!(found(&journal, "one token, two grants"));
+
+        journal.reset();
+        grant(&journal, 1, 6).leave();
+        grant(&journal, 2, 5).leave();
+        assert!(found(&journal, "a higher token was granted before"));
+
+        journal.reset();
+        grant(&journal, 1, 5).leave();
+        journal.begin(2, 2, Op::Acquire, 1, 0);
+        grant(&journal, 3, 7).leave();
+        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
+        grant(&journal, 3, 9).leave();
+        assert!(found(&journal, "2 tokens are missing, 1 calls"));
+
+        journal.reset();
+        for _ in 0..2 {
+            journal
+                .begin(1, 1, Op::Check, 1, 1)
+                .end(Outcome::Yes, 0);
+        }
+        journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::No, 0);
+        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
+        journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::Yes, 0);
+        assert!(found(&journal, "3 admitted"));
+
+        journal.reset();
+        journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::Yes, 0);
+        journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::No, 0);
+        assert!(found(&journal, "refused with 1 used"));
+
+        journal.reset();
+        journal.begin(1, 1, Op::Admit, 1, 5).end(Outcome::Yes, 0);
+        journal.begin(1, 1, Op::Admit, 1, 4).end(Outcome::No, 0);
+        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
+        journal.begin(1, 1, Op::Admit, 1, 6).end(Outcome::No, 0);
+        assert!(found(&journal, "rejected for nothing"));
+        journal.begin(1, 1, Op::Admit, 1, 4).end(Outcome::Yes, 0);
+        assert!(found(&journal, "admitted after"));
+    }
+}

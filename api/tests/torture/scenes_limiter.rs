@@ -1,0 +1,423 @@
+//! Scenes of limiters: checking, inserting and reclaiming keys, overflowing, changing the limit.
+
+use crate::actor::{Actor, LONG, PATIENCE, name_of};
+use crate::journal::Op;
+use crate::scene::{Cue, DAY, FAST, LIMITS, SMALL, Scene, TWO, Turn, WIDER, now_ns};
+use crate::scenes_lock::{KEY, all_is_well, all_is_well_but, churn};
+use sprag::{Caps, Limiter, Space};
+
+const API: &str = "api";
+
+fn open(actor: &Actor, space: &Space, limit: u64) -> Limiter {
+    let text = LIMITS[limit as usize].0;
+    actor.limiter(Op::OpenLimiter, space, API, text)
+}
+
+/// Checks `key` until it is refused; how often it was allowed.
+fn exhaust(actor: &Actor, limiter: &Limiter, limit: u64, key: u64) -> u64 {
+    let most = LIMITS[limit as usize].1.burst;
+    (0..=most)
+        .take_while(|_| actor.check(Op::Check, limiter, limit, key, 1))
+        .count() as u64
+}
+
+/// What a key was allowed in all, and what a check of unknown outcome may have taken besides.
+fn taken(actor: &Actor, key: u64) -> (u64, u64) {
+    let mut sums = (0, 0);
+    for record in actor.journal.records() {
+        if record.key == key && format!("{:?}", record.op).starts_with("Check") {
+            match record.outcome {
+                crate::journal::Outcome::Yes => sums.0 += record.argument,
+                crate::journal::Outcome::Unknown => sums.1 += record.argument,
+                crate::journal::Outcome::No => {}
+            }
+        }
+    }
+    sums
+}
+
+/// Each of `keys` is good for exactly what the limit says, less what a dead check may have taken.
+fn all_is_used_up(actor: &Actor, limiter: &Limiter, limit: u64, keys: &[u64]) {
+    let most = LIMITS[limit as usize].1.burst;
+    for &key in keys {
+        exhaust(actor, limiter, limit, key);
+        let (known, unknown) = taken(actor, key);
+        assert!(
+            known <= most && known + unknown >= most,
+            "key {key}: {known} allowed, {unknown} unknown, of {most}"
+        );
+    }
+}
+
+fn check_as(actor: &Actor, cue: &Cue, op: Op, limit: u64, key: u64) {
+    let space = actor.open();
+    let limiter = space.limiter(API, LIMITS[limit as usize].0).expect("there");
+    cue.strike(actor);
+    // Journaled under the limit that the scene ends with.
+    let judged_by = if limit == DAY { WIDER } else { limit };
+    actor.check(op, &limiter, judged_by, key, 1);
+    cue.through();
+}
+
+/// Looks after a limiter of `DAY` with `used` of `KEY` taken; changes it to `WIDER` while the victim
+/// is stopped or after.
+fn companion_of_check(actor: &Actor, cue: &Cue, key: u64, used: u64) {
+    let space = actor.open();
+    let limiter = open(actor, &space, DAY);
+    // A key of the same length has been there, so that pages and chunks are.
+    let same_length = if key >= LONG { LONG + 9 } else { 9 };
+    assert!(actor.check(Op::Check, &limiter, WIDER, same_length, 1));
+    for _ in 0..used {
+        assert!(actor.check(Op::Check, &limiter, WIDER, key, 1));
+    }
+    cue.ready();
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            assert!(actor.check(Op::Check, &limiter, WIDER, key, 1));
+            assert!(actor.check(Op::Check, &limiter, WIDER, 8, 1));
+            if cue.case.step % 2 == 0 {
+                open(actor, &space, WIDER);
+                change_many_times(&space, "other");
+            }
+            churn(actor, &space, 24);
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    let limiter = open(actor, &space, WIDER);
+    all_is_used_up(actor, &limiter, WIDER, &[key, same_length, 8]);
+    let long_keys = if key >= LONG { 2 } else { 0 };
+    let names = 1 + u64::from(space_has(&space, "other"));
+    all_is_well_but(actor, &space, KEY, names, long_keys);
+}
+
+fn space_has(space: &Space, name: &str) -> bool {
+    matches!(space.engine().limiter(name.as_bytes()), Ok(Some(_)))
+}
+
+/// So many changes that each slot of a limit is used anew.
+fn change_many_times(space: &Space, name: &str) {
+    for round in 0..1_100 {
+        let text = if round % 2 == 0 { "7/day" } else { "8/day" };
+        space.limiter_updated(name, text).expect("a free slot");
+    }
+}
+
+/// Keys that fill the table, each used once.
+fn fill(actor: &Actor, limiter: &Limiter, limit: u64) {
+    for key in 100..100 + u64::from(SMALL.limiter_keys) {
+        assert!(actor.check(Op::Check, limiter, limit, key, 1));
+    }
+}
+
+const WITHOUT_ROOM: u64 = 20;
+
+fn companion_of_overflow(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let limiter = open(actor, &space, DAY);
+    fill(actor, &limiter, DAY);
+    let is_overflow = |limiter: &Limiter| {
+        let decision = limiter.check(&name_of(21), 0).expect("no error");
+        decision.is_overflow()
+    };
+    assert!(is_overflow(&limiter), "the table is full");
+    cue.ready();
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            assert!(actor.check(Op::CheckOverflow, &limiter, DAY, WITHOUT_ROOM, 1));
+            change_many_times(&space, "other");
+            assert!(actor.check(Op::CheckOverflow, &limiter, DAY, WITHOUT_ROOM, 1));
+            churn(actor, &space, 24);
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    all_is_used_up(actor, &limiter, DAY, &[WITHOUT_ROOM, 100, 101]);
+    assert!(is_overflow(&limiter), "there is no more room than before");
+    all_is_well(actor, &space, KEY, 1 + u64::from(space_has(&space, "other")));
+}
+
+fn companion_of_refused(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let limiter = open(actor, &space, TWO);
+    assert_eq!(exhaust(actor, &limiter, TWO, KEY), 2);
+    cue.ready();
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            assert_eq!(exhaust(actor, &limiter, TWO, KEY), 0);
+            assert_eq!(exhaust(actor, &limiter, TWO, 8), 2);
+            churn(actor, &space, 24);
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    assert_eq!(exhaust(actor, &limiter, TWO, KEY), 0);
+    all_is_well(actor, &space, KEY, 1);
+}
+
+/// Uses keys of a fast limit up, over and over, for some milliseconds.
+fn hurry(actor: &Actor, limiter: &Limiter, keys: std::ops::Range<u64>) {
+    let until_ns = now_ns() + 3_000_000;
+    while now_ns() < until_ns {
+        for key in keys.clone() {
+            actor.check(Op::Check, limiter, FAST, key, 1);
+        }
+    }
+}
+
+fn companion_of_key_reclaim(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let limiter = open(actor, &space, FAST);
+    let all = 100..100 + u64::from(SMALL.limiter_keys);
+    let until_ns = now_ns() + PATIENCE.as_nanos() as u64;
+    fill(actor, &limiter, FAST);
+    // Full again a few milliseconds later, and so idle.
+    while all.clone().any(|key| {
+        let peeked = limiter.peek(&name_of(key)).expect("no error");
+        peeked.remaining() < 2
+    }) {
+        assert!(now_ns() < until_ns, "a bucket never refills");
+    }
+    cue.ready();
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            // More keys than there is room for: each is reclaimed, again and again.
+            hurry(actor, &limiter, WITHOUT_ROOM..WITHOUT_ROOM + 3);
+            hurry(actor, &limiter, 104..112);
+            cue.resume();
+            hurry(actor, &limiter, WITHOUT_ROOM..WITHOUT_ROOM + 1);
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    hurry(actor, &limiter, 98..108);
+    all_is_well(actor, &space, KEY, 1);
+}
+
+fn open_limiter(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    cue.strike(actor);
+    let text = LIMITS[DAY as usize].0;
+    let limiter = actor.call(
+        Op::OpenLimiter,
+        0,
+        0,
+        || space.limiter(API, text),
+        |opened| crate::actor::yes(opened.is_ok()),
+    );
+    if let Ok(limiter) = limiter {
+        actor.check(Op::Check, &limiter, WIDER, KEY, 1);
+    }
+    cue.through();
+}
+
+fn update(actor: &Actor, cue: &Cue, op: Op) {
+    let space = actor.open();
+    cue.strike(actor);
+    actor.limiter(op, &space, API, LIMITS[WIDER as usize].0);
+    cue.through();
+}
+
+/// Every slot of a limit but the limiter's own is to be had.
+fn no_slot_is_lost(actor: &Actor, space: &Space, others: usize) {
+    let mut count = 0;
+    loop {
+        match space.limiter(&format!("l{count}"), "1/day") {
+            Ok(_) => count += 1,
+            Err(sprag::Error::Engine(sprag_core::Error::Full { .. })) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(count + others, 1_024, "slots of limits ({})", actor.url);
+}
+
+fn companion_of_update(actor: &Actor, cue: &Cue, exists: bool) {
+    let space = actor.open();
+    let keys = [KEY, 8, LONG + 9];
+    if exists {
+        let limiter = open(actor, &space, DAY);
+        for key in keys {
+            assert!(actor.check(Op::Check, &limiter, WIDER, key, 2));
+        }
+    }
+    cue.ready();
+    let mut others = 1;
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            let limiter = open(actor, &space, DAY);
+            assert!(actor.check(Op::Check, &limiter, WIDER, 8, 1));
+            assert!(actor.check(Op::Check, &limiter, WIDER, 7, 1));
+            for limit in [WIDER, DAY, WIDER] {
+                let limiter = open(actor, &space, limit);
+                assert!(actor.check(Op::Check, &limiter, WIDER, KEY, 1));
+            }
+            if cue.case.step % 2 == 0 {
+                change_many_times(&space, "other");
+                others = 2;
+            } else {
+                // The limiter's own slots come round as well.
+                change_many_times(&space, API);
+            }
+            open(actor, &space, DAY);
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    let limiter = open(actor, &space, WIDER);
+    all_is_used_up(actor, &limiter, WIDER, &keys);
+    all_is_used_up(actor, &limiter, WIDER, &[7]);
+    all_is_well(actor, &space, KEY, 0);
+    no_slot_is_lost(actor, &space, others);
+}
+
+/// Dies in the middle of a change from `DAY` to `WIDER`.
+fn die_changing(actor: &Actor) {
+    let space = actor.open();
+    let limiter = open(actor, &space, DAY);
+    for key in [KEY, 8, LONG + 9] {
+        assert!(actor.check(Op::Check, &limiter, WIDER, key, 2));
+    }
+    // The name says both limits from some step in the last part on.
+    let text = LIMITS[WIDER as usize].0;
+    actor.aim(DIES_AT, libc::SIGKILL);
+    actor.limiter(Op::UpdateLimit, &space, API, text);
+}
+
+/// A step of a change after the new limit was named and before any key was converted. Steps differ from
+/// region to region by where keys lie; either way the scene holds.
+const DIES_AT: u64 = 62;
+
+fn companion_of_convert(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    cue.ready();
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            let limiter = open(actor, &space, WIDER);
+            assert!(actor.check(Op::Check, &limiter, WIDER, KEY, 1));
+            open(actor, &space, DAY);
+            change_many_times(&space, "other");
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    let limiter = open(actor, &space, WIDER);
+    all_is_used_up(actor, &limiter, WIDER, &[KEY, 8, LONG + 9]);
+    all_is_well(actor, &space, KEY, 0);
+}
+
+fn convert(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let wider = space.limiter(API, LIMITS[WIDER as usize].0);
+    let limiter = match wider {
+        Ok(limiter) => limiter,
+        Err(_) => space.limiter(API, LIMITS[DAY as usize].0).expect("either"),
+    };
+    cue.strike(actor);
+    actor.check(Op::CheckConvert, &limiter, WIDER, KEY, 1);
+    cue.through();
+}
+
+const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) -> Scene {
+    Scene {
+        op,
+        caps: SMALL,
+        before: None,
+        victim,
+        companion,
+        is_room_for_keys: true,
+        are_tokens_consecutive: false,
+    }
+}
+
+/// Room for as many limiters as there are slots of limits.
+const MANY_NAMES: Caps = Caps {
+    objects: 1_100,
+    key_chunks: 64,
+    ..SMALL
+};
+
+pub(crate) const SCENES: [Scene; 10] = [
+    scene(
+        Op::Check,
+        |actor, cue| check_as(actor, cue, Op::Check, DAY, KEY),
+        |actor, cue| companion_of_check(actor, cue, KEY, 1),
+    ),
+    scene(
+        Op::CheckInsert,
+        |actor, cue| check_as(actor, cue, Op::CheckInsert, DAY, KEY),
+        |actor, cue| companion_of_check(actor, cue, KEY, 0),
+    ),
+    scene(
+        Op::CheckLong,
+        |actor, cue| check_as(actor, cue, Op::CheckLong, DAY, LONG + 1),
+        |actor, cue| companion_of_check(actor, cue, LONG + 1, 0),
+    ),
+    Scene {
+        is_room_for_keys: false,
+        ..scene(
+            Op::CheckOverflow,
+            |actor, cue| check_as_day(actor, cue, Op::CheckOverflow, WITHOUT_ROOM),
+            companion_of_overflow,
+        )
+    },
+    scene(
+        Op::CheckRefused,
+        |actor, cue| check_as(actor, cue, Op::CheckRefused, TWO, KEY),
+        companion_of_refused,
+    ),
+    Scene {
+        is_room_for_keys: false,
+        ..scene(
+            Op::CheckReclaim,
+            |actor, cue| check_as(actor, cue, Op::CheckReclaim, FAST, WITHOUT_ROOM),
+            companion_of_key_reclaim,
+        )
+    },
+    Scene {
+        before: Some(die_changing),
+        caps: MANY_NAMES,
+        ..scene(Op::CheckConvert, convert, companion_of_convert)
+    },
+    Scene {
+        caps: MANY_NAMES,
+        ..scene(Op::OpenLimiter, open_limiter, |actor, cue| {
+            companion_of_update(actor, cue, false);
+        })
+    },
+    Scene {
+        caps: MANY_NAMES,
+        ..scene(
+            Op::UpdateLimit,
+            |actor, cue| update(actor, cue, Op::UpdateLimit),
+            |actor, cue| companion_of_update(actor, cue, true),
+        )
+    },
+    Scene {
+        before: Some(die_changing),
+        caps: MANY_NAMES,
+        ..scene(
+            Op::FinishUpdate,
+            |actor, cue| update(actor, cue, Op::FinishUpdate),
+            companion_of_convert,
+        )
+    },
+];
+
+fn check_as_day(actor: &Actor, cue: &Cue, op: Op, key: u64) {
+    let space = actor.open();
+    let limiter = space.limiter(API, LIMITS[DAY as usize].0).expect("there");
+    cue.strike(actor);
+    actor.check(op, &limiter, DAY, key, 1);
+    cue.through();
+}
