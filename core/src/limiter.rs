@@ -1,14 +1,15 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! A limiter's name is an object whose value says which *limit slot* is current (bits 0..16, plus 1)
-//! and which one it replaced, if keys under that may remain (bits 16..32, plus 1). A slot never
-//! changes while it is in use: changing a limit fills another slot and exchanges the name's value.
+//! and which one it replaced, if keys under that may remain (bits 16..32, plus 1); it counts its changes
+//! (bits 32..64), so that it never repeats. A slot never changes while it is in use: changing a limit
+//! fills another slot and exchanges the name's value.
 //!
 //! # A limit slot
 //!
 //! | bytes | field | written by |
 //! |---|---|---|
-//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use), 2..8 and 8..20 the claimant's session, 32..64 generation, one higher for each use | exchange |
+//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use, 3 leaving), 2..8 and 8..20 the claimant's session, 32..64 generation, one higher for each use | exchange |
 //! | 8..48 | the limit, as [`Prepared::encode`] gives it | its claimant |
 //! | 48..56 | hash of the limiter's name, which seeds its keys' hash | its claimant |
 //! | 56..60 | the limiter name's cell | its claimant |
@@ -30,14 +31,22 @@
 //! ```
 //!
 //! Limit and value are in one word, so that converting a key is one exchange that keeps what was used.
-//! A changer that dies leaves (b, a): checks go on converting, the next change finishes the sweep.
+//! A changer that dies leaves (b, a): checks go on converting, the next change finishes the sweep. One
+//! that stands still in the sweep may be overtaken by any number of changes, so that a and b are other
+//! limits when it goes on: each of its steps reads a word, then looks whether the name still says (b, a),
+//! then exchanges that very word, and no such word ever repeats.
+//!
+//! Before the name lets go of a, slot a goes into *leaving*: should whoever lets go die before it frees
+//! the slot, the slot is known to be nobody's.
 
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher};
 use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, convert};
-use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
+use crate::limiter_key::{
+    KeyState, LimiterKey, claimed_limit, reclaimed_at_ns, with_claimed_limit,
+};
 use crate::object::{Kind, Name, Object, Plain};
 use crate::region::memory::Line;
 use crate::region::{LIMITS, Region, header};
@@ -49,6 +58,8 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
 const IN_USE: u64 = 2;
+/// In use still, until its limiter's name says no more.
+const LEAVING: u64 = 3;
 pub(crate) const OVERFLOW: usize = 64;
 
 /// A limiter opened for use: its limit, read once.
@@ -108,7 +119,7 @@ pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
     for (i, word) in words.iter_mut().enumerate() {
         *word = region.word(at + 8 + i * 8).load(Relaxed);
     }
-    let prepared = (control & 3 == IN_USE)
+    let prepared = (control & 3 >= IN_USE)
         .then(|| Prepared::decode_trusted(words))
         .flatten();
     // Acquire: the loads above come before this one.
@@ -152,6 +163,8 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
 struct Slots {
     current: Option<u32>,
     previous: Option<u32>,
+    /// How many changes there were, in 32 bits.
+    changes: u64,
 }
 
 impl Slots {
@@ -164,12 +177,65 @@ impl Slots {
         Self {
             current: slot(value),
             previous: slot(value >> 16),
+            changes: value >> 32,
+        }
+    }
+
+    /// What follows, in a word that was never there.
+    fn next(self, current: Option<u32>, previous: Option<u32>) -> Self {
+        Self {
+            current,
+            previous,
+            changes: (self.changes + 1) & 0xffff_ffff,
         }
     }
 
     fn encode(self) -> u64 {
         let slot = |slot: Option<u32>| slot.map_or(0, |slot| u64::from(slot) + 1);
-        slot(self.current) | slot(self.previous) << 16
+        slot(self.current) | slot(self.previous) << 16 | self.changes << 32
+    }
+}
+
+/// A change of a limit that was begun and may not be over.
+struct Change<'a> {
+    /// The limiter name's state word, and what it says.
+    word: &'a crate::sync::Wide,
+    state: u128,
+    current: u32,
+    previous: u32,
+    moment: Moment,
+}
+
+impl<'a> Change<'a> {
+    fn read(engine: &'a Engine, name: &Found, now_ns: u64) -> Option<Self> {
+        let word = engine.region.wide(name.at);
+        let state = word.load();
+        let slots = Slots::decode(Plain::decode(state).value);
+        if phase(state) != LIVE {
+            return None;
+        }
+        Some(Self {
+            word,
+            state,
+            current: slots.current?,
+            previous: slots.previous?,
+            moment: engine.moment(now_ns),
+        })
+    }
+
+    /// Whether it is not over yet. What was read before this was read while it was on: its two slots
+    /// are not used anew before it is over, and the name's word never repeats.
+    fn is_on(&self) -> bool {
+        self.word.load() == self.state
+    }
+
+    /// Lets the name say the current limit only; `false` if somebody else did.
+    fn end(&self) -> bool {
+        let plain = Plain::decode(self.state);
+        let slots = Slots::decode(plain.value);
+        let value = slots.next(slots.current, None).encode();
+        let done = Plain { value, ..plain };
+        self.word.compare_exchange(self.state, done.encode()).is_ok()
     }
 }
 
@@ -215,9 +281,8 @@ impl Engine {
                 }
                 _ => {}
             }
-            if slots.previous.is_some() && !self.finish_change(&found, now_ns) {
-                // A key under the limit before last is just being inserted by somebody else.
-                core::hint::spin_loop();
+            if slots.previous.is_some() {
+                self.finish_change(&found, now_ns);
                 continue;
             }
             let (id, control) = self.claim_limit(by)?;
@@ -227,25 +292,13 @@ impl Engine {
             let _ = self
                 .limit_control(id)
                 .compare_exchange(control, in_use, AcqRel, Relaxed);
-            let next = Slots {
-                current: Some(id),
-                previous: slots.current,
-            };
-            let before = Plain {
-                value: Slots {
-                    previous: None,
-                    ..slots
-                }
-                .encode(),
-                ..plain
-            };
             let after = Plain {
-                value: next.encode(),
+                value: slots.next(Some(id), slots.current).encode(),
                 ..plain
             };
             let word = self.region.wide(found.at);
             if word
-                .compare_exchange(before.encode(), after.encode())
+                .compare_exchange(found.state, after.encode())
                 .is_err()
             {
                 let _ = self.limit_control(id).compare_exchange(
@@ -315,7 +368,7 @@ impl Engine {
                 let is_abandoned = recover
                     && match word & 3 {
                         CLAIMED_SLOT => !self.sessions.is_alive(&self.region, claimant),
-                        IN_USE => self.is_orphan(id),
+                        IN_USE | LEAVING => self.is_orphan(id),
                         _ => false,
                     };
                 if word & 3 != FREE && !is_abandoned {
@@ -346,11 +399,11 @@ impl Engine {
         let slots = Slots::decode(Plain::decode(state).value);
         let is_named =
             phase(state) == LIVE && (slots.current == Some(id) || slots.previous == Some(id));
-        let claimant = SessionId::from_bits(
-            self.limit_control(id).load(Acquire) >> 2 & ((1 << (GENERATION_BITS + 12)) - 1),
-        );
+        let control = self.limit_control(id).load(Acquire);
+        let claimant = SessionId::from_bits(control >> 2 & ((1 << (GENERATION_BITS + 12)) - 1));
         // Between filling the slot and naming it its claimant lives.
-        !is_named && !self.sessions.is_alive(&self.region, claimant) && self.is_unused(id)
+        let is_left = control & 3 == LEAVING || !self.sessions.is_alive(&self.region, claimant);
+        !is_named && is_left && self.is_unused(id)
     }
 
     fn fill_limit(&self, id: u32, limit: Prepared, name: &Name, cell: u32, is_first: bool) {
@@ -378,58 +431,43 @@ impl Engine {
     }
 
     /// Moves the overflow level and every key from the previous limit to the current one, then frees
-    /// the previous slot. `false` if a key under the previous limit is being inserted right now.
-    fn finish_change(&self, name: &Found, now_ns: u64) -> bool {
-        let word = self.region.wide(name.at);
-        let state = word.load();
-        let plain = Plain::decode(state);
-        let slots = Slots::decode(plain.value);
-        let (Some(current), Some(previous)) = (slots.current, slots.previous) else {
-            return true;
+    /// the previous slot. Any number of processes may be at it, and any of them may be late.
+    fn finish_change(&self, name: &Found, now_ns: u64) {
+        let Some(change) = Change::read(self, name, now_ns) else {
+            return;
         };
-        if phase(state) != LIVE {
-            return true;
+        if let (Some(new), Some(old)) = (
+            prepared(&self.region, change.current),
+            prepared(&self.region, change.previous),
+        ) {
+            self.move_overflow(&change, &old, &new);
+            // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
+            // under the old one.
+            fence(SeqCst);
+            self.limiter_keys.for_each(&self.region, |_, at, _| {
+                self.convert_cell(&change, at, &old, &new);
+            });
         }
-        let (Some(new), Some(old)) = (
-            prepared(&self.region, current),
-            prepared(&self.region, previous),
-        ) else {
-            return self.drop_previous(word, plain, slots, previous);
-        };
-        let moment = self.moment(now_ns);
-        self.move_overflow(previous, current, &old, &new, moment);
-        // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
-        // under the old one.
-        fence(SeqCst);
-        let mut is_clear = true;
-        self.limiter_keys.for_each(&self.region, |_, at, _| {
-            is_clear &= self.convert_cell(at, previous, current, &old, &new, moment);
-        });
-        is_clear && self.drop_previous(word, plain, slots, previous)
+        self.drop_previous(&change);
     }
 
-    fn drop_previous(
-        &self,
-        word: &crate::sync::Wide,
-        plain: Plain,
-        slots: Slots,
-        previous: u32,
-    ) -> bool {
-        let control = self.limit_control(previous);
-        let in_use = control.load(Acquire);
-        let done = Plain {
-            value: Slots {
-                previous: None,
-                ..slots
-            }
-            .encode(),
-            ..plain
-        };
-        if word.compare_exchange(plain.encode(), done.encode()).is_ok() && in_use & 3 == IN_USE {
-            let _ = control.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
-            self.limiter_keys.stir(&self.region);
+    fn drop_previous(&self, change: &Change<'_>) {
+        let control = self.limit_control(change.previous);
+        let before = control.load(Acquire);
+        // Named still, so the control word that was read is of this use.
+        if !change.is_on() {
+            return;
         }
-        true
+        let leaving = before & !3 | LEAVING;
+        if before & 3 == IN_USE {
+            let _ = control.compare_exchange(before, leaving, AcqRel, Relaxed);
+        }
+        // What was converted may be idle sooner. Before the change is over, so that whoever dies
+        // after this has said so.
+        self.limiter_keys.stir(&self.region);
+        if change.end() && before & 3 >= IN_USE {
+            let _ = control.compare_exchange(leaving, leaving & !3 | FREE, AcqRel, Relaxed);
+        }
     }
 
     /// Whether no cell names the slot.
@@ -439,7 +477,7 @@ impl Engine {
         self.limiter_keys.for_each(&self.region, |_, _, state| {
             let limit = match phase(state) {
                 LIVE => KeyState(state).limit(),
-                CLAIMED => crate::table::field(state, 75, 12) as u32,
+                CLAIMED => claimed_limit(state),
                 _ => return,
             };
             is_unused &= limit != id;
@@ -447,56 +485,60 @@ impl Engine {
         is_unused
     }
 
-    /// Exchanges one key from the previous to the current limit; `false` if it is just being
-    /// inserted under the previous one.
-    fn convert_cell(
+    /// Exchanges one key from the previous to the current limit, or the claim of one that is just
+    /// being inserted: whoever inserts it may stand still for as long as it likes.
+    fn convert_cell(&self, change: &Change<'_>, at: usize, old: &Prepared, new: &Prepared) {
+        let word = self.region.wide(at);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            let after = match phase(state) {
+                CLAIMED if claimed_limit(state) == change.previous => {
+                    with_claimed_limit(state, change.current)
+                }
+                LIVE if KeyState(state).limit() == change.previous => {
+                    self.converted(KeyState(state), change.current, old, new, change.moment)
+                }
+                _ => return,
+            };
+            // Named still, so the word that was read is under the limit that is meant.
+            if !change.is_on() || word.compare_exchange(state, after).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// A key's word under another limit: in another generation, so that it is no word that was there
+    /// before should the limit change back.
+    fn converted(
         &self,
-        at: usize,
-        previous: u32,
+        state: KeyState,
         current: u32,
         old: &Prepared,
         new: &Prepared,
         moment: Moment,
-    ) -> bool {
-        let word = self.region.wide(at);
-        for _ in 0..ROUNDS_MAX {
-            let state = word.load();
-            match phase(state) {
-                CLAIMED => return crate::table::field(state, 75, 12) as u32 != previous,
-                LIVE if KeyState(state).limit() == previous => {
-                    let value = convert(old, KeyState(state).value(), new, moment);
-                    let after = KeyState(state).with_limit(current, value);
-                    if word.compare_exchange(state, after.0).is_ok() {
-                        return true;
-                    }
-                }
-                _ => return true,
-            }
-        }
-        false
+    ) -> u128 {
+        let value = convert(old, state.value(), new, moment);
+        state.with_limit(current, value).next_generation().0
     }
 
     /// Closes the previous limit's overflow bucket and opens the current one's at its level. Any
     /// number of processes may do it at once: what it starts from no longer changes once closed.
-    fn move_overflow(
-        &self,
-        previous: u32,
-        current: u32,
-        old: &Prepared,
-        new: &Prepared,
-        moment: Moment,
-    ) {
-        let from = self.region.wide(self.region.limit_at(previous) + OVERFLOW);
-        let to = self.region.wide(self.region.limit_at(current) + OVERFLOW);
+    fn move_overflow(&self, change: &Change<'_>, old: &Prepared, new: &Prepared) {
+        let bucket = |id: u32| self.region.wide(self.region.limit_at(id) + OVERFLOW);
+        let (from, to) = (bucket(change.previous), bucket(change.current));
         for _ in 0..ROUNDS_MAX {
             let state = from.load();
+            if !change.is_on() {
+                return;
+            }
             if phase(state) != LIVE || from.compare_exchange(state, state & !7 | CLAIMED).is_ok() {
                 break;
             }
         }
         let before = to.load();
-        if phase(before) == CLAIMED {
-            let level = convert(old, KeyState(from.load()).value(), new, moment);
+        if phase(before) == CLAIMED && change.is_on() {
+            // Should the change be over by now, the exchange fails: the bucket was opened before.
+            let level = convert(old, KeyState(from.load()).value(), new, change.moment);
             let open = KeyState(before & !7 | LIVE).with_value(level);
             let _ = to.compare_exchange(before, open.0);
         }
@@ -530,7 +572,9 @@ impl Engine {
             .find(&self.region, object.hash(), &object)
             .is_some_and(|found| {
                 let slots = Slots::decode(Plain::decode(found.state).value);
+                // A slot that it no longer replaces may be another limiter's by now.
                 slots.current == Some(limiter.id)
+                    && slots.previous == limiter.previous
                     && self.limit_control(limiter.id).load(Acquire) == limiter.control
             })
     }
@@ -657,9 +701,20 @@ impl Engine {
                 Ok(found) if KeyState(found.state).limit() != limiter.id => {
                     let previous = KeyState(found.state).limit();
                     if let Some(old) = prepared(&self.region, previous) {
-                        let moment = self.moment(now_ns);
                         let (id, new) = (limiter.id, &limiter.prepared);
-                        self.convert_cell(found.at, previous, id, &old, new, moment);
+                        let state = KeyState(found.state);
+                        let after = self.converted(state, id, &old, new, self.moment(now_ns));
+                        // Still the limiter's previous one, so it was when the word was found; and that
+                        // word is exchanged, no other that may be there by now.
+                        if self.is_current_limit(&limiter)
+                            && self
+                                .region
+                                .wide(found.at)
+                                .compare_exchange(found.state, after)
+                                .is_ok()
+                        {
+                            self.limiter_keys.stir(&self.region);
+                        }
                     }
                 }
                 Ok(found) => {

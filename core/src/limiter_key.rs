@@ -80,6 +80,18 @@ impl KeyState {
     }
 }
 
+const CLAIMED_LIMIT: u32 = 75;
+
+/// The limit under which a claimed cell is to be inserted.
+pub(crate) fn claimed_limit(claimed: u128) -> u32 {
+    field(claimed, CLAIMED_LIMIT, 12) as u32
+}
+
+/// The same claim under another limit.
+pub(crate) fn with_claimed_limit(claimed: u128, limit: u32) -> u128 {
+    claimed & !(0xfff << CLAIMED_LIMIT) | u128::from(limit) << CLAIMED_LIMIT
+}
+
 pub(crate) struct LimiterKeys;
 
 impl LimiterKeys {

@@ -42,6 +42,7 @@ use crate::region::header;
 use crate::region::memory::Line;
 use crate::session::{GENERATION_BITS, Process, SessionId};
 use crate::table::{Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
+use crate::waiter::PATIENCE_NS;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 const HELD: u128 = 1 << 3;
@@ -299,7 +300,7 @@ impl Engine {
         for _ in 0..ROUNDS_MAX {
             let found = self.find_lock(name, by, now_ns)?;
             let state = State::decode(found.state);
-            if !state.is_idle() && !self.may_take(found.cell, state, by, now_ns) {
+            if !state.is_idle() && !self.may_take(&found, state, by, now_ns) {
                 return Ok(Attempt::Busy);
             }
             let line = self.region.line(found.at);
@@ -314,15 +315,26 @@ impl Engine {
 
     /// Whether a newcomer may take a lock that is not plainly free.
     #[cold]
-    fn may_take(&self, cell: u32, state: State, by: SessionId, now_ns: u64) -> bool {
-        let open = match state.holder {
+    fn may_take(&self, found: &Found, state: State, by: SessionId, now_ns: u64) -> bool {
+        let now_us = now_ns / 1_000;
+        let is_open = match state.holder {
             None => true,
             Some(holder) => {
-                state.has_expired(now_ns / 1_000)
+                state.has_expired(now_us)
                     || (holder != by && !self.sessions.is_alive(&self.region, holder))
             }
         };
-        open && (!state.queue || self.first_waiter(cell, now_ns, true).is_none())
+        if !is_open || !state.queue || self.first_waiter(found.cell, now_ns, true).is_none() {
+            return is_open;
+        }
+        // Those who wait come first, but not for ever: all of them may be stopped.
+        if state.holder.is_none() {
+            return state.time_us + PATIENCE_NS / 1_000 <= now_us;
+        }
+        // Their time counts from when the lock is free.
+        let word = self.region.wide(found.at);
+        let _ = word.compare_exchange(found.state, state.freed(now_us).encode());
+        false
     }
 
     /// The granting exchange. `None` when the word changed since it was read.

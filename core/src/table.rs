@@ -50,7 +50,7 @@ use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
 use crate::sync::Wide;
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 pub(crate) const EMPTY: u128 = 0;
 pub(crate) const CLAIMED: u128 = 1;
@@ -369,13 +369,25 @@ impl<F: Flavour> Table<F> {
             if !self.admit(region, actor, home, now_ns)? {
                 continue;
             }
-            match self.insert(region, actor, home, hash, entry, decided) {
-                Ok(Some(found)) => return Ok(found),
-                Ok(None) => self.count_out(region, actor.session.index),
+            let (cell, naming) = match self.place(region, actor, home, hash, entry, decided, now_ns) {
+                Ok(Some(placed)) => placed,
+                Ok(None) => {
+                    self.count_out(region, actor.session.index);
+                    continue;
+                }
                 Err(error) => {
                     self.count_out(region, actor.session.index);
                     return Err(error);
                 }
+            };
+            self.finish(region, home, naming);
+            // Since it went live the entry may have been retired, which counted it out, and its cell
+            // may be another key's: then it is as if it was never here, and the key is looked for anew.
+            let at = self.at(cell);
+            let line = region.line(at);
+            let state = line.state().load();
+            if entry.matches(region, line, state) {
+                return Ok(Found { cell, at, state });
             }
         }
         Err(Error::Damaged {
@@ -416,8 +428,10 @@ impl<F: Flavour> Table<F> {
         None
     }
 
-    /// Steps 3 to 6. `None` when somebody else got in between: start over.
-    fn insert<E: Entry<F>>(
+    /// Claims a cell, writes the key and decides its insertion: steps 3 to 5. The cell, and the
+    /// insertion word that names it; `None` when somebody else got in between.
+    #[expect(clippy::too_many_arguments, reason = "one call, of what its caller has at hand")]
+    fn place<E: Entry<F>>(
         &self,
         region: &Region,
         actor: &Actor<'_>,
@@ -425,8 +439,9 @@ impl<F: Flavour> Table<F> {
         hash: u64,
         entry: &E,
         decided: u64,
-    ) -> Result<Option<Found>> {
-        let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash)? else {
+        now_ns: u64,
+    ) -> Result<Option<(u32, u64)>> {
+        let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash, now_ns)? else {
             return Err(Error::Full {
                 what: F::WHAT,
                 cap: self.cap.into(),
@@ -452,9 +467,7 @@ impl<F: Flavour> Table<F> {
             incarnation,
         };
         if let Err(error) = entry.write(region, at, home, owner) {
-            let _ = region
-                .wide(at)
-                .compare_exchange(claimed, F::emptied(claimed));
+            self.abandon(region, at, actor.session);
             return Err(error);
         }
         if distance > 0 {
@@ -473,17 +486,24 @@ impl<F: Flavour> Table<F> {
             .compare_exchange(decided, naming, AcqRel, Acquire)
             .is_err()
         {
-            let _ = region
-                .wide(at)
-                .compare_exchange(claimed, F::emptied(claimed));
+            self.abandon(region, at, actor.session);
             return Ok(None);
         }
-        self.finish(region, home, naming);
-        self.stir(region);
-        // The entry may have been used, or retired, already; then the caller's own exchange fails
-        // and it looks again.
-        let state = region.wide(at).load();
-        Ok((phase(state) == LIVE).then_some(Found { cell, at, state }))
+        Ok(Some((cell, naming)))
+    }
+
+    /// Empties a cell that this session claimed. Others may have changed what is claimed, not by whom.
+    fn abandon(&self, region: &Region, at: usize, session: SessionId) {
+        let word = region.wide(at);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            if phase(state) != CLAIMED
+                || F::claim_of(state).session != session
+                || word.compare_exchange(state, F::emptied(state)).is_ok()
+            {
+                return;
+            }
+        }
     }
 
     /// Finishes the insertion that `naming` names, for whoever began it.
@@ -492,16 +512,21 @@ impl<F: Flavour> Table<F> {
         let cell = naming as u32 - 1;
         if self.is_present(region, cell) {
             let at = self.at(cell);
-            let state = region.wide(at).load();
-            // Acquire: this read must come after the state's. Unchanged means that the state was
-            // read while the word named the cell.
-            if insertion.load(Acquire) != naming {
-                return;
-            }
-            if phase(state) == CLAIMED && F::claim_of(state).home == home {
+            for _ in 0..ROUNDS_MAX {
+                let state = region.wide(at).load();
+                // Acquire: this read must come after the state's. Unchanged means that the state was
+                // read while the word named the cell.
+                if insertion.load(Acquire) != naming {
+                    return;
+                }
+                if phase(state) != CLAIMED || F::claim_of(state).home != home {
+                    break;
+                }
                 let live = F::live(region, at, state);
-                // Losing means that somebody else finished it.
-                let _ = region.wide(at).compare_exchange(state, live);
+                // Losing means that somebody else finished it, or changed what is claimed.
+                if region.wide(at).compare_exchange(state, live).is_ok() {
+                    break;
+                }
             }
         }
         let next = ((naming >> 32) + 1) << 32;
@@ -509,16 +534,19 @@ impl<F: Flavour> Table<F> {
         let _ = insertion.compare_exchange(naming, next, AcqRel, Relaxed);
     }
 
-    /// An EMPTY cell for a key of `home`, as near as can be.
+    /// An EMPTY cell for a key of `home`, as near as can be. A partition can be full while the table is
+    /// not: then what is idle in it, or claimed by the dead, makes room.
     fn vacancy(
         &self,
         region: &Region,
         actor: &Actor<'_>,
         home: u32,
         hash: u64,
+        now_ns: u64,
     ) -> Result<Option<(u32, u32, u128)>> {
         let first = hash as u32 % CELLS_PER_BLOCK;
-        for recover in [false, true] {
+        let mut probe = Probe::new(region, actor.sessions);
+        for free in [false, true] {
             for distance in 0..self.blocks_per_partition {
                 let block = self.displaced(home, distance);
                 region.reach(&self.section, block)?;
@@ -527,8 +555,7 @@ impl<F: Flavour> Table<F> {
                     let cell = block * CELLS_PER_BLOCK + slot;
                     let at = self.at(cell);
                     let mut state = region.wide(at).load();
-                    if recover && phase(state) == CLAIMED {
-                        self.recover(region, actor.sessions, cell, state);
+                    if free && self.try_free(region, &mut probe, cell, now_ns).is_ok() {
                         state = region.wide(at).load();
                     }
                     if phase(state) == EMPTY {
@@ -626,25 +653,44 @@ impl<F: Flavour> Table<F> {
             }
             return Ok(false);
         }
+        // Before the count: whoever dies after it has said that there is something to find.
+        if live.load(Relaxed) < u64::from(self.cap) {
+            self.stir(region);
+        }
         if live.fetch_add(1, Relaxed) >= u64::from(self.cap) {
             decrement(live);
             decrement(mine);
+            let full = Error::Full {
+                what: F::WHAT,
+                cap: self.cap.into(),
+            };
+            if self.is_quiet(region, now_ns) {
+                return Err(full);
+            }
             if self.make_room(region, actor, home, None, now_ns) {
                 return Ok(false);
             }
             if self.recount(region, None) >= u64::from(self.cap) {
-                return Err(Error::Full {
-                    what: F::WHAT,
-                    cap: self.cap.into(),
-                });
+                return Err(full);
             }
             return Ok(false);
         }
         Ok(true)
     }
 
+    /// Whether the last sweep through the full table found out that nothing can have become idle yet.
+    fn is_quiet(&self, region: &Region, now_ns: u64) -> bool {
+        // Acquire: pairs with `stir`.
+        now_ns / 1_000 < region.word(self.counters + QUIET).load(Acquire) >> 16
+    }
+
     /// Frees one cell: an idle entry or a dead claim, of `session` if given; near `home` first, then
-    /// from the clock hand on through the whole table. Skipped while nothing can have become idle.
+    /// from the clock hand on through the whole table.
+    ///
+    /// A sweep in vain notes when something may become idle at the earliest, and the table is quiet until
+    /// then. It does so only if it saw as many cells in use as are counted, and the table full: so that
+    /// no cell was counted and not yet claimed when it passed. Cells counted after it began, and limits
+    /// changed, stir the table: then it notes nothing.
     fn make_room(
         &self,
         region: &Region,
@@ -656,17 +702,15 @@ impl<F: Flavour> Table<F> {
         let quiet = region.word(self.counters + QUIET);
         // Acquire: pairs with `stir`.
         let before = quiet.load(Acquire);
-        let quiet_until_us = before >> 16;
-        if session.is_none() && now_ns / 1_000 < quiet_until_us {
-            return false;
-        }
+        let mut seen = 0;
         let mut earliest_ns = u64::MAX;
         let mut probe = Probe::new(region, actor.sessions);
         let blocks = self.section.units;
         let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
-        let order = core::iter::once(home)
-            .chain((0..blocks).map(|i| ((hand + u64::from(i)) % u64::from(blocks)) as u32));
-        for block in order {
+        let order = core::iter::once((home, true)).chain(
+            (0..blocks).map(|i| (((hand + u64::from(i)) % u64::from(blocks)) as u32, false)),
+        );
+        for (block, is_extra) in order {
             if !region.is_present(&self.section, block) {
                 continue;
             }
@@ -680,11 +724,17 @@ impl<F: Flavour> Table<F> {
                 }
                 match self.try_free(region, &mut probe, cell, now_ns) {
                     Ok(()) => return true,
-                    Err(at_ns) => earliest_ns = earliest_ns.min(at_ns),
+                    Err(Unfree::Empty) => {}
+                    Err(Unfree::Until(at_ns)) => {
+                        earliest_ns = earliest_ns.min(at_ns);
+                        seen += u64::from(!is_extra);
+                    }
                 }
             }
         }
-        if session.is_none() && earliest_ns > now_ns {
+        let counted = self.live_count(region);
+        let is_whole = seen >= counted && counted >= u64::from(self.cap);
+        if session.is_none() && earliest_ns > now_ns && is_whole {
             // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
             let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
             let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
@@ -699,7 +749,7 @@ impl<F: Flavour> Table<F> {
         probe: &mut Probe<'_>,
         cell: u32,
         now_ns: u64,
-    ) -> Result<(), u64> {
+    ) -> Result<(), Unfree> {
         let at = self.at(cell);
         let state = region.wide(at).load();
         match phase(state) {
@@ -708,15 +758,15 @@ impl<F: Flavour> Table<F> {
                 let idle_ns = match F::idle(region, cell, at, state, now_ns, is_alive) {
                     Idle::Now => 0,
                     Idle::At(at_ns) if at_ns <= now_ns => at_ns,
-                    Idle::At(at_ns) => return Err(at_ns),
-                    Idle::Unforeseen => return Err(0),
-                    Idle::Never => return Err(u64::MAX),
+                    Idle::At(at_ns) => return Err(Unfree::Until(at_ns)),
+                    Idle::Unforeseen => return Err(Unfree::Until(0)),
+                    Idle::Never => return Err(Unfree::Until(u64::MAX)),
                 };
                 F::note_reclaim(region, idle_ns);
                 if self.reclaim(region, cell, state) {
                     Ok(())
                 } else {
-                    Err(0)
+                    Err(Unfree::Until(0))
                 }
             }
             RETIRED => {
@@ -729,10 +779,10 @@ impl<F: Flavour> Table<F> {
                 if phase(region.wide(at).load()) == EMPTY {
                     Ok(())
                 } else {
-                    Err(0)
+                    Err(Unfree::Until(0))
                 }
             }
-            _ => Err(u64::MAX),
+            _ => Err(Unfree::Empty),
         }
     }
 
@@ -761,21 +811,17 @@ impl<F: Flavour> Table<F> {
         is_any
     }
 
-    /// Says that something may have become idle: the next full table sweeps again.
+    /// Says that something may become idle sooner than was known: the next full table sweeps again, and
+    /// a sweep that is under way notes nothing.
     pub(crate) fn stir(&self, region: &Region) {
         let quiet = region.word(self.counters + QUIET);
-        let before = quiet.load(Relaxed);
-        if before >> 16 != 0 {
+        let mut before = quiet.load(Relaxed);
+        for _ in 0..ROUNDS_MAX {
             let next = before.wrapping_add(1) & 0xffff;
-            // Release: pairs with `make_room`. Losing means that somebody else stirred, or that a
-            // sweep that began earlier just ended, whose time a retry below clears.
-            if quiet
-                .compare_exchange(before, next, Release, Relaxed)
-                .is_err()
-            {
-                let again = quiet.load(Relaxed);
-                let _ =
-                    quiet.compare_exchange(again, again.wrapping_add(1) & 0xffff, Release, Relaxed);
+            // AcqRel: pairs with `make_room` and `is_quiet`.
+            match quiet.compare_exchange(before, next, AcqRel, Relaxed) {
+                Ok(_) => return,
+                Err(found) => before = found,
             }
         }
     }
@@ -866,6 +912,14 @@ impl<F: Flavour> Table<F> {
     pub(crate) fn state<'r>(&self, region: &'r Region, cell: u32) -> &'r Wide {
         region.wide(self.at(cell))
     }
+}
+
+/// Why a cell was not freed.
+enum Unfree {
+    /// It was free, or has become so.
+    Empty,
+    /// In use, and at the earliest idle at this region time, in nanoseconds.
+    Until(u64),
 }
 
 /// What one sweep found out about sessions: each is asked about once, since in a shared region the

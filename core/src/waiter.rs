@@ -36,7 +36,8 @@
 //!
 //! - *dead between freeing and waking*: found at the next probe;
 //! - *head dead*: dropped at the next probe, the next one is head;
-//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], any waiter may take it;
+//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], anyone may take it, waiter or
+//!   newcomer;
 //! - *cancel against grant*: there is no grant by others. A wait that gives up leaves its slot, then
 //!   looks at the lock and passes on the wake that may have been meant for it.
 //!
