@@ -9,8 +9,9 @@ use sprag_core::{Engine, Name};
 use std::time::Duration;
 
 /// Looks at the signal this often before sleeping: about as long as a wake from sleep costs the
-/// releaser and us together, so that spinning never more than doubles a wait.
-const SPINS: u32 = 1_000;
+/// releaser and us together, so that spinning never more than doubles a wait. A few where a test kills
+/// and stops at each look, since all are alike.
+const SPINS: u32 = if cfg!(feature = "steps") { 4 } else { 1_000 };
 /// A clock moved by hand wakes nobody, so those who wait on one look at it this often.
 const MANUAL_CLOCK_POLL: Duration = Duration::from_millis(2);
 

@@ -44,6 +44,7 @@
 //! A state word never repeats a value: emptying raises the serial or generation that it carries, so
 //! an exchange prepared before a cell was reused fails.
 
+use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
@@ -223,7 +224,7 @@ impl<F: Flavour> Table<F> {
 
     /// Live cells, as counted; may be off by the number of processes killed while inserting.
     pub(crate) fn live_count(&self, region: &Region) -> u64 {
-        region.word(self.counters + LIVE_COUNT).load(Relaxed)
+        self.live(region).get()
     }
 
     /// The furthest any key was ever put from its home, in blocks.
@@ -624,23 +625,18 @@ impl<F: Flavour> Table<F> {
     }
 
     fn count_out(&self, region: &Region, session: u16) {
-        decrement(region.word(self.counters + LIVE_COUNT));
-        decrement(region.word(Sessions::counter_at(region, session, F::COUNTER)));
+        self.live(region).subtract();
+        Self::cells_of(region, session).subtract();
     }
 
     /// Counts a new cell in, against the cap and the session's share, making room if need be.
     /// `false`: room was made or a count corrected, look again.
     fn admit(&self, region: &Region, actor: &Actor<'_>, home: u32, now_ns: u64) -> Result<bool> {
-        let live = region.word(self.counters + LIVE_COUNT);
-        let mine = region.word(Sessions::counter_at(
-            region,
-            actor.session.index,
-            F::COUNTER,
-        ));
-        // Relaxed: counts only, they order nothing.
-        let used = mine.fetch_add(1, Relaxed);
+        let live = self.live(region);
+        let mine = Self::cells_of(region, actor.session.index);
+        let used = mine.add();
         if used >= u64::from(actor.share) {
-            decrement(mine);
+            mine.subtract();
             let session = Some(actor.session.index);
             if self.make_room(region, actor, home, session, now_ns) {
                 return Ok(false);
@@ -654,12 +650,12 @@ impl<F: Flavour> Table<F> {
             return Ok(false);
         }
         // Before the count: whoever dies after it has said that there is something to find.
-        if live.load(Relaxed) < u64::from(self.cap) {
+        if live.get() < u64::from(self.cap) {
             self.stir(region);
         }
-        if live.fetch_add(1, Relaxed) >= u64::from(self.cap) {
-            decrement(live);
-            decrement(mine);
+        if live.add() >= u64::from(self.cap) {
+            live.subtract();
+            mine.subtract();
             let full = Error::Full {
                 what: F::WHAT,
                 cap: self.cap.into(),
@@ -829,20 +825,30 @@ impl<F: Flavour> Table<F> {
     /// Counts cells anew, all of them or one session's, and corrects the counter if it stood still:
     /// a process killed between two steps leaves it off by one. Returns the true count.
     pub(crate) fn recount(&self, region: &Region, session: Option<u16>) -> u64 {
-        let counter = region.word(match session {
-            Some(index) => Sessions::counter_at(region, index, F::COUNTER),
-            None => self.counters + LIVE_COUNT,
-        });
-        let before = counter.load(Acquire);
-        let mut count = 0;
-        self.for_each(region, |cell, _, state| {
-            let creator = region.half(self.creator_at(cell)).load(Relaxed);
-            if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s)) {
-                count += 1;
-            }
-        });
-        let _ = counter.compare_exchange(before, count, AcqRel, Relaxed);
-        count
+        let counter = match session {
+            Some(index) => Self::cells_of(region, index),
+            None => self.live(region),
+        };
+        counter.recount(|| {
+            let mut count = 0;
+            self.for_each(region, |cell, _, state| {
+                let creator = region.half(self.creator_at(cell)).load(Relaxed);
+                if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s)) {
+                    count += 1;
+                }
+            });
+            count
+        })
+    }
+
+    /// Cells in use.
+    fn live<'r>(&self, region: &'r Region) -> Count<'r> {
+        Count(region.word(self.counters + LIVE_COUNT))
+    }
+
+    /// Those of them that one session created.
+    fn cells_of(region: &Region, session: u16) -> Count<'_> {
+        Count(region.word(Sessions::counter_at(region, session, F::COUNTER)))
     }
 
     /// Ends every insertion, claim and retirement, and the live entries that `ends` picks; counts what
@@ -946,19 +952,5 @@ impl<'a> Probe<'a> {
         let is_alive = self.sessions.is_alive(self.region, session);
         self.known.push((session, is_alive));
         is_alive
-    }
-}
-
-/// Lowers a count, never below zero.
-fn decrement(count: &crate::sync::Word) {
-    let mut now = count.load(Relaxed);
-    for _ in 0..ROUNDS_MAX {
-        if now == 0 {
-            return;
-        }
-        match count.compare_exchange(now, now - 1, Relaxed, Relaxed) {
-            Ok(_) => return,
-            Err(found) => now = found,
-        }
     }
 }

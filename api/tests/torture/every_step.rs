@@ -72,7 +72,7 @@ fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
             let (scene, ttl) = kinds[kind];
             let case = Case { step, signal, ttl };
             // A play that takes fewer steps than the longest is played again.
-            for _ in 0..4 {
+            for _ in 0..16 {
                 if scene.play(journal, directory.path(), case) != Struck::Missed {
                     struck[kind * STEPS_MAX + step as usize - 1].fetch_add(1, SeqCst);
                     break;

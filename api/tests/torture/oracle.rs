@@ -209,16 +209,17 @@ fn judge_exclusion(
             if let Some(dead_ns) = end_of(hold.by) {
                 until_ns = until_ns.min(dead_ns);
             }
+            // From then on, somebody else may have ended it.
             for end in records.iter().filter(|end| {
                 matches!(kind(end.op), Kind::End | Kind::Adopt)
-                    && end.start_ns > hold.start_ns
+                    && !std::ptr::eq(*end, hold)
                     && match end.outcome {
-                        Outcome::Yes => end.token == hold.token,
+                        Outcome::Yes => end.token == hold.token && end.end_ns > hold.start_ns,
                         Outcome::No => false,
                         Outcome::Unknown => true,
                     }
             }) {
-                until_ns = until_ns.min(end.start_ns);
+                until_ns = until_ns.min(end.start_ns.max(hold.end_ns));
             }
             (hold.end_ns, until_ns, hold)
         })

@@ -12,7 +12,7 @@
 use crate::actor::Actor;
 use crate::journal::{Journal, Op};
 use crate::oracle::{Bucket, Rules, judge};
-use crate::process::{self, Fate, fork, poll, signal, wait};
+use crate::process::{self, Fate, fork, poll, signal, wait, wait_any};
 use sprag::Caps;
 use sprag::host::futex::{self, Reach};
 use std::path::Path;
@@ -107,6 +107,7 @@ pub(crate) const SHORT_TTL: Duration = Duration::from_millis(40);
 /// How the two processes and their lane tell each other how far they are.
 pub(crate) struct Cue {
     journal: Journal,
+    op: Op,
     pub(crate) case: Case,
 }
 
@@ -176,6 +177,16 @@ impl Cue {
         }
     }
 
+    /// Whether the operation is one that waits for a lock.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.op, Op::Wait | Op::Future)
+    }
+
+    /// Companion: lets a stopped victim go on.
+    pub(crate) fn resume_only(&self) {
+        self.set(RESUME, 1);
+    }
+
     /// Companion: lets a stopped victim go on, and waits until it is through.
     pub(crate) fn resume(&self) {
         self.set(RESUME, 1);
@@ -213,7 +224,11 @@ impl Scene {
         // Absent before the first case; a case that failed ends its lane.
         let _ = std::fs::remove_file(&path);
         let actor = |role: usize| Actor::new(journal, role, role as u64 + 1, &url, self.caps);
-        let cue = Cue { journal, case };
+        let cue = Cue {
+            journal,
+            op: self.op,
+            case,
+        };
         if let Some(before) = self.before {
             let pid = fork(|| before(&actor(2)));
             let fate = wait(pid);
@@ -234,7 +249,9 @@ impl Scene {
         let victim = fork(|| (self.victim)(&actor(0), &cue));
         let mut struck = Struck::Missed;
         loop {
-            match wait(victim) {
+            let (who, fate) = wait_any();
+            assert_eq!(who, victim, "the companion is {fate:?} early");
+            match fate {
                 Fate::Stopped => {
                     struck = Struck::Stopped;
                     cue.set(STRUCK, 2);
@@ -259,7 +276,7 @@ impl Scene {
         let limits: Vec<Bucket> = LIMITS.iter().map(|(_, bucket)| *bucket).collect();
         let problems = judge(
             &journal,
-            |by| by == 3 || (by == 1 && struck == Struck::Killed),
+            |by| by > 2 || (by == 1 && struck == Struck::Killed),
             &Rules {
                 are_tokens_consecutive: self.are_tokens_consecutive,
                 is_room_for_keys: self.is_room_for_keys,

@@ -2,6 +2,7 @@
 
 use crate::actor::{Actor, LONG, PATIENCE, name_of};
 use crate::journal::Op;
+use crate::process::{Fate, fork, wait};
 use crate::scene::{Cue, DAY, FAST, LIMITS, SMALL, Scene, TWO, Turn, WIDER, now_ns};
 use crate::scenes_lock::{KEY, all_is_well, all_is_well_but, churn};
 use sprag::{Caps, Limiter, Space};
@@ -164,9 +165,13 @@ fn companion_of_refused(actor: &Actor, cue: &Cue) {
 /// Uses keys of a fast limit up, over and over, for some milliseconds.
 fn hurry(actor: &Actor, limiter: &Limiter, keys: std::ops::Range<u64>) {
     let until_ns = now_ns() + 3_000_000;
-    while now_ns() < until_ns {
+    for _ in 0..40 {
         for key in keys.clone() {
             actor.check(Op::Check, limiter, FAST, key, 1);
+        }
+        let next_ns = now_ns() + 75_000;
+        while now_ns() < next_ns.min(until_ns) {
+            std::thread::yield_now();
         }
     }
 }
@@ -218,10 +223,10 @@ fn open_limiter(actor: &Actor, cue: &Cue) {
     cue.through();
 }
 
-fn update(actor: &Actor, cue: &Cue, op: Op) {
+fn update(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     cue.strike(actor);
-    actor.limiter(op, &space, API, LIMITS[WIDER as usize].0);
+    actor.limiter(Op::UpdateLimit, &space, API, LIMITS[WIDER as usize].0);
     cue.through();
 }
 
@@ -279,26 +284,33 @@ fn companion_of_update(actor: &Actor, cue: &Cue, exists: bool) {
     no_slot_is_lost(actor, &space, others);
 }
 
-/// Dies in the middle of a change from `DAY` to `WIDER`.
-fn die_changing(actor: &Actor) {
-    let space = actor.open();
-    let limiter = open(actor, &space, DAY);
+/// Uses keys under `DAY`, then has a process of its own die in the middle of a change to `WIDER`: at one
+/// step or another of the sweep, so that some of the keys are under either limit.
+fn begin_change(actor: &Actor, cue: &Cue, space: &Space) {
+    let limiter = open(actor, space, DAY);
     for key in [KEY, 8, LONG + 9] {
         assert!(actor.check(Op::Check, &limiter, WIDER, key, 2));
     }
-    // The name says both limits from some step in the last part on.
-    let text = LIMITS[WIDER as usize].0;
-    actor.aim(DIES_AT, libc::SIGKILL);
-    actor.limiter(Op::UpdateLimit, &space, API, text);
+    let changer = actor.also(3);
+    let pid = fork(|| {
+        let space = changer.open();
+        let text = LIMITS[WIDER as usize].0;
+        changer.aim(35 + cue.case.step % 8 * 6, libc::SIGKILL);
+        changer.limiter(Op::UpdateLimit, &space, API, text);
+    });
+    assert_eq!(wait(pid), Fate::Killed(libc::SIGKILL), "the changer");
 }
 
-/// A step of a change after the new limit was named and before any key was converted. Steps differ from
-/// region to region by where keys lie; either way the scene holds.
-const DIES_AT: u64 = 62;
+const IS_OPEN: u64 = 1;
+const IS_CHANGING: u64 = 2;
 
-fn companion_of_convert(actor: &Actor, cue: &Cue) {
+fn companion_of_unfinished(actor: &Actor, cue: &Cue) {
     let space = actor.open();
+    actor.limiter(Op::OpenLimiter, &space, API, "4/day");
     cue.ready();
+    cue.await_note(IS_OPEN);
+    begin_change(actor, cue, &space);
+    cue.note(IS_CHANGING);
     match cue.meet() {
         Turn::Dead => {}
         Turn::Stopped => {
@@ -313,18 +325,32 @@ fn companion_of_convert(actor: &Actor, cue: &Cue) {
     }
     let limiter = open(actor, &space, WIDER);
     all_is_used_up(actor, &limiter, WIDER, &[KEY, 8, LONG + 9]);
-    all_is_well(actor, &space, KEY, 0);
+    let names = 1 + u64::from(space_has(&space, "other"));
+    all_is_well_but(actor, &space, KEY, names, 1);
 }
 
+/// Has a reference from two changes before, so that it finds keys under the limit that is replaced.
 fn convert(actor: &Actor, cue: &Cue) {
     let space = actor.open();
-    let wider = space.limiter(API, LIMITS[WIDER as usize].0);
-    let limiter = match wider {
-        Ok(limiter) => limiter,
-        Err(_) => space.limiter(API, LIMITS[DAY as usize].0).expect("either"),
-    };
+    let limiter = space.limiter(API, "4/day").expect("there");
+    cue.note(IS_OPEN);
+    cue.await_note(IS_CHANGING);
     cue.strike(actor);
     actor.check(Op::CheckConvert, &limiter, WIDER, KEY, 1);
+    cue.through();
+}
+
+fn finish(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    cue.note(IS_OPEN);
+    cue.await_note(IS_CHANGING);
+    cue.strike(actor);
+    actor.limiter(
+        Op::FinishUpdate,
+        &space,
+        API,
+        LIMITS[WIDER as usize].0,
+    );
     cue.through();
 }
 
@@ -384,11 +410,7 @@ pub(crate) const SCENES: [Scene; 10] = [
             companion_of_key_reclaim,
         )
     },
-    Scene {
-        before: Some(die_changing),
-        caps: MANY_NAMES,
-        ..scene(Op::CheckConvert, convert, companion_of_convert)
-    },
+    scene(Op::CheckConvert, convert, companion_of_unfinished),
     Scene {
         caps: MANY_NAMES,
         ..scene(Op::OpenLimiter, open_limiter, |actor, cue| {
@@ -399,19 +421,11 @@ pub(crate) const SCENES: [Scene; 10] = [
         caps: MANY_NAMES,
         ..scene(
             Op::UpdateLimit,
-            |actor, cue| update(actor, cue, Op::UpdateLimit),
+            update,
             |actor, cue| companion_of_update(actor, cue, true),
         )
     },
-    Scene {
-        before: Some(die_changing),
-        caps: MANY_NAMES,
-        ..scene(
-            Op::FinishUpdate,
-            |actor, cue| update(actor, cue, Op::FinishUpdate),
-            companion_of_convert,
-        )
-    },
+    scene(Op::FinishUpdate, finish, companion_of_unfinished),
 ];
 
 fn check_as_day(actor: &Actor, cue: &Cue, op: Op, key: u64) {

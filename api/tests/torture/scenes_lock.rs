@@ -150,11 +150,33 @@ pub(crate) fn look_after(actor: &Actor, cue: &Cue, space: &Space, key: u64) {
 }
 
 fn look_after_from(actor: &Actor, cue: &Cue, space: &Space, key: u64, turn: Turn) {
+    if let Some(held) = let_go_on(actor, cue, space, key, turn) {
+        assert!(held.hold.is_held(), "a stale step ended another's hold");
+        assert!(actor.release(Op::Release, held));
+    }
+}
+
+/// Looks after `key` until the victim is gone; the hold that was taken while it was stopped, if any.
+fn let_go_on<'s>(
+    actor: &Actor,
+    cue: &Cue,
+    space: &'s Space,
+    key: u64,
+    turn: Turn,
+) -> Option<Held<'s>> {
     let mut kept = None;
     match turn {
-        Turn::Dead => return,
+        Turn::Dead => return None,
         Turn::Stopped => {
             kept = go_on(actor, cue, space, key);
+            if cue.is_waiting() {
+                // It goes on waiting until it is its turn.
+                cue.resume_only();
+                if let Some(held) = kept.take() {
+                    pause();
+                    assert!(actor.release(Op::HandOn, held), "nobody took it away");
+                }
+            }
             cue.resume();
         }
         Turn::Through => {}
@@ -163,14 +185,10 @@ fn look_after_from(actor: &Actor, cue: &Cue, space: &Space, key: u64, turn: Turn
         .try_acquire(Op::Acquire, space, key, LONG_TTL)
         .expect("room")
     {
-        assert!(kept.is_none(), "a lock that was held is had again");
         assert!(actor.release(Op::Release, held));
     }
     cue.probed();
-    if let Some(held) = kept {
-        assert!(held.hold.is_held(), "a stale step ended another's hold");
-        assert!(actor.release(Op::Release, held));
-    }
+    kept
 }
 
 fn companion_of_free(actor: &Actor, cue: &Cue) {
@@ -198,16 +216,21 @@ fn acquire(actor: &Actor, cue: &Cue) {
     end_of_victim(actor, cue, held);
 }
 
+/// Gives another process a millisecond to get further. Nothing hangs on whether it does.
+fn pause() {
+    let until_ns = now_ns() + 1_000_000;
+    while now_ns() < until_ns {
+        std::thread::yield_now();
+    }
+}
+
 /// Holds the lock until the victim is in its operation, and a little longer.
 fn companion_of_wait(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     let held = actor.must_acquire(&space, KEY, LONG_TTL);
     cue.ready();
     cue.await_operation();
-    let until_ns = now_ns() + 1_000_000;
-    while now_ns() < until_ns {
-        std::thread::yield_now();
-    }
+    pause();
     assert!(actor.release(Op::HandOn, held));
     look_after(actor, cue, &space, KEY);
     all_is_well(actor, &space, KEY, 0);
@@ -415,7 +438,10 @@ fn companion_of_break(actor: &Actor, cue: &Cue) {
     cue.ready();
     let turn = cue.meet();
     actor.release(Op::Release, held);
-    look_after_from(actor, cue, &space, KEY, turn);
+    // Whoever goes on with breaking breaks whoever holds it then.
+    if let Some(held) = let_go_on(actor, cue, &space, KEY, turn) {
+        actor.release(Op::Release, held);
+    }
     all_is_well(actor, &space, KEY, 0);
 }
 
