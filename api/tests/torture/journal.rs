@@ -121,7 +121,8 @@ pub(crate) enum Outcome {
 /// A record as it was read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    pub(crate) role: usize,
+    /// Whether its outcome was there before anything was read.
+    pub(crate) is_settled: bool,
     pub(crate) op: Op,
     pub(crate) key: u64,
     /// A cost, or the token that was given.
@@ -254,10 +255,15 @@ impl Journal {
         self.record(role, last as usize)[STATE].store(0, SeqCst);
     }
 
-    /// Every record whose intent is there.
+    /// Every record whose intent is there. Others may be writing: what the records that were *settled*
+    /// when this began rest on is all in what this returns.
     pub(crate) fn records(&self) -> Vec<Record> {
+        let is_done = |role, at| self.record(role, at)[STATE].load(SeqCst) & 0xff != 0;
+        let settled: Vec<Vec<bool>> = (0..ROLES)
+            .map(|role| (0..self.len(role)).map(|at| is_done(role, at)).collect())
+            .collect();
         let mut records = Vec::new();
-        for role in 0..ROLES {
+        for (role, settled) in settled.iter().enumerate() {
             for at in 0..self.len(role) {
                 let words = self.record(role, at);
                 let get = |word: usize| words[word].load(SeqCst);
@@ -266,7 +272,7 @@ impl Journal {
                     continue;
                 };
                 records.push(Record {
-                    role,
+                    is_settled: settled.get(at).copied().unwrap_or(false),
                     op,
                     key: get(KEY),
                     argument: get(ARGUMENT),
@@ -305,18 +311,9 @@ impl Entry {
         self.words[LIMIT].store(limit, SeqCst);
     }
 
-    pub(crate) fn token(&self) -> u64 {
-        self.words[TOKEN].load(SeqCst)
-    }
-
     /// Until when the lock is claimed. Set before the outcome, and anew by each renewal.
     pub(crate) fn claim_until(&self, valid_until_ns: u64) {
         self.words[VALID_UNTIL].store(valid_until_ns, SeqCst);
-        self.words[SEEN].store(now_ns(), SeqCst);
-    }
-
-    /// The holder is still here.
-    pub(crate) fn see(&self) {
         self.words[SEEN].store(now_ns(), SeqCst);
     }
 

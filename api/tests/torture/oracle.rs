@@ -1,8 +1,8 @@
 //! The oracle: what a journal must never show, whoever died or stood still when it was written.
 //!
 //! - **Exclusion**: the times for which two holders took one lock for their own never overlap. Such a
-//!   time begins when the acquire returned, and ends when the holder began to give it up, when its own
-//!   lease ended, when the lock was broken, or when its process was last known to be alive.
+//!   time begins when the acquire returned, and ends when the holder began to give it up, or was last
+//!   known to be alive, when its own lease ended, or when the lock was broken.
 //! - **Tokens**: none is granted twice; of two grants, one of which returned before the other was
 //!   asked for, the later has the higher; none is missing but those that a call without a known
 //!   outcome may have taken, unless idle locks were reclaimed.
@@ -51,12 +51,9 @@ pub(crate) struct Rules<'a> {
     pub(crate) limits: &'a [Bucket],
 }
 
-/// All that is wrong, in words. `is_dead` tells whether a process is.
-pub(crate) fn judge(
-    journal: &Journal,
-    is_dead: impl Fn(u64) -> bool,
-    rules: &Rules<'_>,
-) -> Vec<String> {
+/// All that is wrong, in words. Whoever writes to the journal may go on, or be dead without anybody
+/// knowing.
+pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     let records = journal.records();
     let mut last_seen_ns: BTreeMap<u64, u64> = BTreeMap::new();
     for record in &records {
@@ -83,10 +80,7 @@ pub(crate) fn judge(
     let mut problems = Vec::new();
     for (key, records) in &by_lock {
         judge_tokens(*key, records, rules, &mut problems);
-        let end_of = |by| {
-            is_dead(by).then(|| last_seen_ns.get(&by).copied().unwrap_or(0))
-        };
-        judge_exclusion(*key, records, end_of, &mut problems);
+        judge_exclusion(*key, records, &last_seen_ns, &mut problems);
     }
     for ((limit, key), records) in &by_limit {
         if let Some(bucket) = rules.limits.get(*limit as usize) {
@@ -192,7 +186,7 @@ fn judge_tokens(key: u64, records: &[Record], rules: &Rules<'_>, problems: &mut 
 fn judge_exclusion(
     key: u64,
     records: &[Record],
-    end_of: impl Fn(u64) -> Option<u64>,
+    last_seen_ns: &BTreeMap<u64, u64>,
     problems: &mut Vec<String>,
 ) {
     let mut claims: Vec<(u64, u64, &Record)> = records
@@ -200,15 +194,14 @@ fn judge_exclusion(
         .filter(|record| {
             matches!(kind(record.op), Kind::Grant | Kind::Adopt)
                 && record.outcome == Outcome::Yes
+                && record.is_settled
         })
         .map(|hold| {
-            let mut until_ns = hold.valid_until_ns;
-            if hold.left_ns != 0 {
-                until_ns = until_ns.min(hold.left_ns);
-            }
-            if let Some(dead_ns) = end_of(hold.by) {
-                until_ns = until_ns.min(dead_ns);
-            }
+            let here_until_ns = match hold.left_ns {
+                0 => last_seen_ns.get(&hold.by).copied().unwrap_or(0),
+                left_ns => left_ns,
+            };
+            let mut until_ns = hold.valid_until_ns.min(here_until_ns);
             // From then on, somebody else may have ended it.
             for end in records.iter().filter(|end| {
                 matches!(kind(end.op), Kind::End | Kind::Adopt)
@@ -271,7 +264,8 @@ fn judge_limit(
     }
     for refused in records
         .iter()
-        .filter(|check| check.outcome == Outcome::No && check.argument <= bucket.burst)
+        .filter(|check| check.outcome == Outcome::No && check.is_settled)
+        .filter(|check| check.argument <= bucket.burst)
     {
         let taken: Vec<&Record> = records
             .iter()
@@ -316,7 +310,7 @@ fn judge_fence(key: u64, records: &[Record], problems: &mut Vec<String>) {
                     problems.push(format!("fence {key}: {lower:?} admitted after {check:?}"));
                 }
             }
-            Outcome::No => {
+            Outcome::No if check.is_settled => {
                 let is_overtaken = records.iter().any(|other| {
                     other.outcome != Outcome::No
                         && other.start_ns <= check.end_ns
@@ -326,7 +320,7 @@ fn judge_fence(key: u64, records: &[Record], problems: &mut Vec<String>) {
                     problems.push(format!("fence {key}: rejected for nothing: {check:?}"));
                 }
             }
-            Outcome::Unknown => {}
+            Outcome::No | Outcome::Unknown => {}
         }
     }
 }
@@ -346,7 +340,7 @@ mod tests {
     };
 
     fn found(journal: &Journal, needle: &str) -> bool {
-        let problems = judge(journal, |_| false, &RULES);
+        let problems = judge(journal, &RULES);
         problems.iter().any(|problem| problem.contains(needle))
     }
 
@@ -363,10 +357,11 @@ mod tests {
         let first = grant(&journal, 1, 5);
         first.leave();
         let second = grant(&journal, 2, 6);
-        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
-        grant(&journal, 3, 7);
-        assert!(found(&journal, "two hold it"));
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
+        let third = grant(&journal, 3, 7);
         second.leave();
+        third.leave();
+        assert!(found(&journal, "two hold it"));
 
         journal.reset();
         grant(&journal, 1, 5).leave();
@@ -382,7 +377,7 @@ mod tests {
         grant(&journal, 1, 5).leave();
         journal.begin(2, 2, Op::Acquire, 1, 0);
         grant(&journal, 3, 7).leave();
-        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
         grant(&journal, 3, 9).leave();
         assert!(found(&journal, "2 tokens are missing, 1 calls"));
 
@@ -393,7 +388,7 @@ mod tests {
                 .end(Outcome::Yes, 0);
         }
         journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::No, 0);
-        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
         journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::Yes, 0);
         assert!(found(&journal, "3 admitted"));
 
@@ -405,7 +400,7 @@ mod tests {
         journal.reset();
         journal.begin(1, 1, Op::Admit, 1, 5).end(Outcome::Yes, 0);
         journal.begin(1, 1, Op::Admit, 1, 4).end(Outcome::No, 0);
-        assert_eq!(judge(&journal, |_| false, &RULES), Vec::<String>::new());
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
         journal.begin(1, 1, Op::Admit, 1, 6).end(Outcome::No, 0);
         assert!(found(&journal, "rejected for nothing"));
         journal.begin(1, 1, Op::Admit, 1, 4).end(Outcome::Yes, 0);

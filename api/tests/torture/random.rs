@@ -1,1 +1,425 @@
-//! todo
+//! A mixed load on a few keys, whose workers are killed some thousands of times: most before a random step
+//! of an operation, some from outside at any moment. The journal is judged after each kill.
+
+use crate::actor::{Actor, LONG, name_of};
+use crate::journal::{Journal, Op, RECORDS};
+use crate::oracle::{Bucket, Rules, judge};
+use crate::process::{Fate, alone, fork, hang_guard, in_lanes, now_ns, poll, shared_words, signal};
+use crate::report::{self, Row};
+use crate::scene::{DAY, FAST, LIMITS, LONG_TTL, WIDER, directory};
+use crate::scenes_lock::all_is_well_but;
+use sprag::{Caps, Limiter, Space};
+use std::path::Path;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// Kills in all, unless this is a soak.
+const KILLS: u64 = 8_000;
+/// Kills of one region; then another begins.
+const KILLS_OF_A_REGION: usize = 50;
+const WORKERS: usize = 4;
+const LANES: usize = 3;
+const STEPS_MAX: usize = 1_024;
+const OPS: usize = 48;
+
+const CAPS: Caps = Caps {
+    objects: 16,
+    limiter_keys: 12,
+    sessions: 8,
+    waiters: 6,
+    key_chunks: 32,
+};
+
+/// What workers do, each of which must be killed at some time.
+const MIX: [Op; 18] = [
+    Op::Acquire,
+    Op::Wait,
+    Op::Release,
+    Op::Renew,
+    Op::Detach,
+    Op::Adopt,
+    Op::ReleaseToken,
+    Op::Break,
+    Op::Reclaim,
+    Op::ReclaimLong,
+    Op::Check,
+    Op::CheckReclaim,
+    Op::CheckOverflow,
+    Op::CheckLong,
+    Op::UpdateLimit,
+    Op::Admit,
+    Op::OpenSession,
+    Op::CloseSession,
+];
+
+const END: usize = 0;
+const AIM: usize = 16;
+const TOKENS: usize = 8;
+
+const FENCE: u64 = 30;
+
+/// A process at random work.
+struct Worker {
+    actor: Actor,
+    random: fastrand::Rng,
+}
+
+struct Limiters {
+    day: Limiter,
+    fast: Limiter,
+    changing: Limiter,
+}
+
+impl Worker {
+    fn new(actor: Actor) -> Self {
+        Self {
+            random: fastrand::Rng::with_seed(actor.by.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ now_ns()),
+            actor,
+        }
+    }
+
+    /// Every other call is struck before one of its steps.
+    fn op(&mut self, op: Op) -> Op {
+        if self.random.bool() {
+            let most = self.actor.journal.steps(op).load(SeqCst).max(1);
+            // Most runs are much shorter than the longest.
+            let most = if self.random.bool() { most } else { most.min(24) };
+            let step = self.random.u64(1..=most);
+            let aim = (op as u64) << 32 | step;
+            self.actor.journal.flag(AIM + self.actor.role).store(aim, SeqCst);
+            self.actor.aim(step, libc::SIGKILL);
+        }
+        op
+    }
+
+    fn is_over(&self) -> bool {
+        let actor = &self.actor;
+        actor.journal.flag(END).load(SeqCst) != 0 || actor.journal.len(actor.role) > RECORDS - 256
+    }
+
+    fn work(&mut self) {
+        while !self.is_over() {
+            let op = self.op(Op::OpenSession);
+            let Ok(space) = self.actor.open_as(op) else {
+                continue;
+            };
+            let open = |name: &str, limit: u64| {
+                let text = LIMITS[limit as usize].0;
+                space.limiter_updated(name, text).expect("a limiter opens")
+            };
+            let mut limiters = Limiters {
+                day: open("day", DAY),
+                fast: open("fast", FAST),
+                changing: open("changing", WIDER),
+            };
+            for _ in 0..self.random.u32(5..40) {
+                if self.is_over() {
+                    break;
+                }
+                self.act(&space, &mut limiters);
+            }
+            drop(limiters);
+            let op = self.op(Op::CloseSession);
+            self.actor.close(op, space);
+        }
+    }
+
+    fn act(&mut self, space: &Space, limiters: &mut Limiters) {
+        let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
+        match self.random.u32(0..16) {
+            0..=3 => self.hold_for_a_while(space, key),
+            4 => {
+                let op = self.op(Op::Wait);
+                let timeout = Duration::from_millis(self.random.u64(1..8));
+                if let Ok(Some(held)) = self.actor.acquire(op, space, key, LONG_TTL, timeout) {
+                    let op = self.op(Op::Release);
+                    self.actor.release(op, held);
+                }
+            }
+            5 => self.hand_over(space, key),
+            6 if self.random.u32(0..4) == 0 => {
+                let op = self.op(Op::Break);
+                self.actor.break_lock(op, space, key);
+            }
+            6 | 7 => {
+                let is_long = self.random.bool();
+                let op = self.op(if is_long { Op::ReclaimLong } else { Op::Reclaim });
+                let key = self.random.u64(100..140) + if is_long { LONG } else { 0 };
+                if let Ok(Some(held)) = self.actor.try_acquire(op, space, key, LONG_TTL) {
+                    let op = self.op(Op::Release);
+                    self.actor.release(op, held);
+                }
+            }
+            8 => {
+                let op = self.op(Op::Check);
+                let key = self.random.u64(1..5);
+                self.actor.check(op, &limiters.day, DAY, key, 1);
+            }
+            9 => {
+                let op = self.op(Op::CheckReclaim);
+                let key = self.random.u64(40..60);
+                self.actor.check(op, &limiters.fast, FAST, key, 1);
+            }
+            10 => {
+                // More than there is room for beside the others: most overflow.
+                let op = self.op(Op::CheckOverflow);
+                let key = self.random.u64(60..80);
+                self.actor.check(op, &limiters.day, DAY, key, 1);
+            }
+            11 => {
+                let op = self.op(Op::CheckLong);
+                let key = self.random.u64(60..64) + LONG;
+                self.actor.check(op, &limiters.fast, FAST, key, 1);
+            }
+            12 => {
+                let op = self.op(Op::UpdateLimit);
+                let limit = [DAY, WIDER][self.random.usize(0..2)];
+                let text = LIMITS[limit as usize].0;
+                limiters.changing = self.actor.limiter(op, space, "changing", text);
+            }
+            13 | 14 => {
+                // Whatever the limit is just then, it is never above the wider one.
+                let op = self.op(Op::Check);
+                let key = self.random.u64(5..8);
+                self.actor.check(op, &limiters.changing, WIDER, key, 1);
+            }
+            _ => {
+                let tokens = self.actor.journal.flag(TOKENS);
+                let token = tokens.fetch_add(1, SeqCst) + 4 - self.random.u64(0..4);
+                let fence = space.fence(&name_of(FENCE)).expect("a name");
+                let op = self.op(Op::Admit);
+                self.actor.admit(op, &fence, FENCE, token);
+            }
+        }
+    }
+
+    fn hold_for_a_while(&mut self, space: &Space, key: u64) {
+        let ttl = [Duration::from_millis(2), Duration::from_millis(10), LONG_TTL]
+            [self.random.usize(0..3)];
+        let op = self.op(Op::Acquire);
+        let Ok(Some(mut held)) = self.actor.try_acquire(op, space, key, ttl) else {
+            return;
+        };
+        for _ in 0..self.random.u32(0..3) {
+            let until_ns = now_ns() + self.random.u64(0..2_000_000);
+            while now_ns() < until_ns {
+                std::thread::yield_now();
+            }
+            let op = self.op(Op::Renew);
+            if !self.actor.renew(op, &mut held) {
+                break;
+            }
+        }
+        let op = self.op(Op::Release);
+        self.actor.release(op, held);
+    }
+
+    /// Detaches a hold, then ends it by its token, or takes it back first.
+    fn hand_over(&mut self, space: &Space, key: u64) {
+        let ttl = Duration::from_millis(10);
+        let Ok(Some(held)) = self.actor.try_acquire(Op::Acquire, space, key, ttl) else {
+            return;
+        };
+        let op = self.op(Op::Detach);
+        let Some(token) = self.actor.detach(op, held) else {
+            return;
+        };
+        if self.random.bool() {
+            let op = self.op(Op::Adopt);
+            if let Some(held) = self.actor.adopt(op, space, key, token, ttl) {
+                let op = self.op(Op::Release);
+                self.actor.release(op, held);
+            }
+        } else {
+            let op = self.op(Op::ReleaseToken);
+            self.actor.release_token(op, space, key, token);
+        }
+    }
+}
+
+/// One region and its workers.
+struct Arena<'a> {
+    journal: Journal,
+    url: String,
+    /// Kills by operation and step; the last row of steps is kills from outside, inside an operation;
+    /// operation 0 is kills between two.
+    kills: &'a [std::sync::atomic::AtomicU64],
+    workers: Vec<(libc::pid_t, u64)>,
+    next: u64,
+}
+
+impl Arena<'_> {
+    fn spawn(&mut self, role: usize) {
+        let (journal, by) = (self.journal, self.next);
+        self.next += 1;
+        journal.flag(AIM + role).store(0, SeqCst);
+        let pid = fork(|| Worker::new(Actor::new(journal, role, by, &self.url, CAPS)).work());
+        if role < self.workers.len() {
+            self.workers[role] = (pid, by);
+        } else {
+            self.workers.push((pid, by));
+        }
+    }
+
+    /// Notes where a worker was killed. `true` if it was.
+    fn note(&mut self, role: usize, fate: Fate) -> bool {
+        let by = self.workers[role].1;
+        match fate {
+            Fate::Exited(0) => return false,
+            Fate::Killed(libc::SIGKILL) => {}
+            fate => panic!("a worker is {fate:?}"),
+        }
+        let at = match self.journal.last_unfinished(role, by) {
+            None => 0,
+            Some(op) => {
+                let aim = self.journal.flag(AIM + role).load(SeqCst);
+                let step = if aim >> 32 == op as u64 {
+                    (aim & 0xffff_ffff) as usize
+                } else {
+                    STEPS_MAX - 1
+                };
+                op as usize * STEPS_MAX + step.min(STEPS_MAX - 1)
+            }
+        };
+        self.kills[at].fetch_add(1, SeqCst);
+        true
+    }
+
+    fn judge(&self) {
+        let limits: Vec<Bucket> = LIMITS.iter().map(|(_, bucket)| *bucket).collect();
+        let problems = judge(
+            &self.journal,
+            &Rules {
+                are_tokens_consecutive: false,
+                is_room_for_keys: false,
+                limits: &limits,
+            },
+        );
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    fn run(&mut self, random: &mut fastrand::Rng) {
+        for role in 0..WORKERS {
+            self.spawn(role);
+        }
+        let mut kills = 0;
+        let mut left = WORKERS;
+        while left > 0 {
+            let Some((pid, fate)) = poll(-1) else {
+                if random.u32(0..40) == 0 {
+                    signal(self.workers[random.usize(0..WORKERS)].0, libc::SIGKILL);
+                }
+                std::thread::sleep(Duration::from_micros(50));
+                continue;
+            };
+            let role = self.workers.iter().position(|(other, _)| *other == pid);
+            let role = role.expect("a worker");
+            let is_killed = self.note(role, fate);
+            self.judge();
+            kills += usize::from(is_killed);
+            if kills >= KILLS_OF_A_REGION || !is_killed {
+                self.journal.flag(END).store(1, SeqCst);
+            }
+            if self.journal.flag(END).load(SeqCst) == 0 {
+                self.spawn(role);
+            } else {
+                self.workers[role].0 = -1;
+                left -= 1;
+            }
+        }
+    }
+
+    /// Nothing is lost, whoever died where.
+    fn settle(&mut self) {
+        let (journal, by) = (self.journal, self.next);
+        self.next += 1;
+        let pid = fork(|| {
+            hang_guard(60);
+            let actor = Actor::new(journal, WORKERS, by, &self.url, CAPS);
+            let space = actor.open();
+            for key in [1, 2, 3, LONG + 1] {
+                actor.break_lock(Op::Break, &space, key);
+            }
+            // What stays for good: three limiters, and the fence.
+            let fence = space.fence(&name_of(FENCE)).expect("a name");
+            fence.admit(u64::MAX >> 12).expect("the highest");
+            for (name, limit) in [("day", DAY), ("fast", FAST), ("changing", WIDER)] {
+                let text = LIMITS[limit as usize].0;
+                let limiter = space.limiter_updated(name, text).expect("a limiter opens");
+                limiter.check("the last", 0).map(drop).expect("a check");
+            }
+            // Long keys of the fast limit are idle in a moment, and then make room.
+            std::thread::sleep(Duration::from_millis(5));
+            all_is_well_but(&actor, &space, 1, 4, 0);
+        });
+        let fate = crate::process::wait(pid);
+        assert_eq!(fate, Fate::Exited(0), "who comes after");
+        self.judge();
+    }
+}
+
+fn play(next: &mut dyn FnMut() -> Option<usize>, kills: &[std::sync::atomic::AtomicU64], base: &Path) {
+    let journal = Journal::new();
+    let mut random = fastrand::Rng::new();
+    while let Some(number) = next() {
+        journal.reset();
+        let path = base.join(format!("r{number}"));
+        let mut arena = Arena {
+            journal,
+            url: format!("shm:{}", path.display()),
+            kills,
+            workers: Vec::new(),
+            next: 1,
+        };
+        arena.run(&mut random);
+        arena.settle();
+        std::fs::remove_file(&path).expect("the region's file");
+        // What the longest runs of each operation are is known across regions.
+        for op in MIX {
+            let most = &kills[(OPS + op as usize) * STEPS_MAX];
+            most.fetch_max(journal.steps(op).load(SeqCst), SeqCst);
+        }
+    }
+}
+
+// property 1, property 2, property 3, property 11, property 12, property 15
+#[test]
+fn thousands_of_random_kills_break_no_promise() {
+    alone("random::thousands_of_random_kills_break_no_promise", || {
+        let is_soak = std::env::var_os("SPRAG_SOAK").is_some();
+        let target = if is_soak { KILLS * 20 } else { KILLS };
+        let regions = target.div_ceil(KILLS_OF_A_REGION as u64) as usize;
+        let kills = shared_words(2 * OPS * STEPS_MAX);
+        let directory = directory();
+        let describe = |region| format!("region {region}");
+        in_lanes(LANES, regions, describe, |next| {
+            play(next, kills, directory.path());
+        });
+        let count = |at: usize| kills[at].load(SeqCst);
+        let rows: Vec<Row> = MIX
+            .iter()
+            .map(|&op| {
+                let steps = count((OPS + op as usize) * STEPS_MAX) as usize;
+                let first = op as usize * STEPS_MAX;
+                let mut by_step: Vec<u64> = (1..=steps).map(|step| count(first + step)).collect();
+                let others: u64 = (steps + 1..STEPS_MAX).map(|step| count(first + step)).sum();
+                if let Some(step) = by_step.first_mut() {
+                    *step += others;
+                }
+                Row::of(op, &by_step)
+            })
+            .collect();
+        let inside: u64 = rows.iter().map(|row| row.count).sum();
+        let all = inside + count(0);
+        let closing = format!(
+            "{all} kills, {inside} of them ({:.1} %) inside an operation",
+            inside as f64 * 100.0 / all as f64
+        );
+        report::print("Killed at random", "kills", &rows, &closing);
+        assert!(all >= 2_000, "{all} kills");
+        assert!(inside * 10 >= all * 9, "{closing}");
+        for row in rows {
+            assert!(row.count > 0, "{:?} was never killed", row.op);
+        }
+    });
+}

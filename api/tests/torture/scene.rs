@@ -276,7 +276,6 @@ impl Scene {
         let limits: Vec<Bucket> = LIMITS.iter().map(|(_, bucket)| *bucket).collect();
         let problems = judge(
             &journal,
-            |by| by > 2 || (by == 1 && struck == Struck::Killed),
             &Rules {
                 are_tokens_consecutive: self.are_tokens_consecutive,
                 is_room_for_keys: self.is_room_for_keys,
