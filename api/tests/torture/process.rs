@@ -108,8 +108,11 @@ fn wait_with(pid: libc::pid_t, flags: i32) -> Option<(libc::pid_t, Fate)> {
     }
 }
 
+/// Sends a signal to a child that nobody has waited for yet.
 pub(crate) fn signal(pid: libc::pid_t, signal: i32) {
-    // SAFETY: takes no pointers; `pid` is a child that nobody has waited for yet.
+    // Zero and below name groups of processes, and all of them: never what a test means.
+    assert!(pid > 1, "{pid} is not a child");
+    // SAFETY: takes no pointers.
     unsafe { libc::kill(pid, signal) };
 }
 

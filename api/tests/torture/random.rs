@@ -244,7 +244,8 @@ struct Arena<'a> {
     /// Kills by operation and step; the last row of steps is kills from outside, inside an operation;
     /// operation 0 is kills between two.
     kills: &'a [std::sync::atomic::AtomicU64],
-    workers: Vec<(libc::pid_t, u64)>,
+    /// Of each role, its process while there is one, and that process's number.
+    workers: Vec<(Option<libc::pid_t>, u64)>,
     next: u64,
 }
 
@@ -255,9 +256,9 @@ impl Arena<'_> {
         journal.flag(AIM + role).store(0, SeqCst);
         let pid = fork(|| Worker::new(Actor::new(journal, role, by, &self.url, CAPS)).work());
         if role < self.workers.len() {
-            self.workers[role] = (pid, by);
+            self.workers[role] = (Some(pid), by);
         } else {
-            self.workers.push((pid, by));
+            self.workers.push((Some(pid), by));
         }
     }
 
@@ -306,14 +307,17 @@ impl Arena<'_> {
         let mut left = WORKERS;
         while left > 0 {
             let Some((pid, fate)) = poll(-1) else {
-                if random.u32(0..40) == 0 {
-                    signal(self.workers[random.usize(0..WORKERS)].0, libc::SIGKILL);
+                if random.u32(0..40) == 0
+                    && let Some(pid) = self.workers[random.usize(0..WORKERS)].0
+                {
+                    signal(pid, libc::SIGKILL);
                 }
                 std::thread::sleep(Duration::from_micros(50));
                 continue;
             };
-            let role = self.workers.iter().position(|(other, _)| *other == pid);
-            let role = role.expect("a worker");
+            let is_it = |(other, _): &(Option<libc::pid_t>, u64)| *other == Some(pid);
+            let role = self.workers.iter().position(is_it).expect("a worker");
+            self.workers[role].0 = None;
             let is_killed = self.note(role, fate);
             self.judge();
             kills += usize::from(is_killed);
@@ -323,7 +327,6 @@ impl Arena<'_> {
             if self.journal.flag(END).load(SeqCst) == 0 {
                 self.spawn(role);
             } else {
-                self.workers[role].0 = -1;
                 left -= 1;
             }
         }
