@@ -176,13 +176,14 @@ impl Actor {
         self.granted(op, key, || lock.acquire_timeout(timeout))
     }
 
-    /// Queues as a future, which is polled until it is ready.
+    /// Queues as a future, which is polled until it is ready; `pending` runs whenever it is not.
     pub(crate) fn acquire_as_future<'s>(
         &self,
         op: Op,
         space: &'s Space,
         key: u64,
         ttl: Duration,
+        pending: impl Fn(),
     ) -> Result<Option<Held<'s>>, Error> {
         let lock = space.lock(&name_of(key))?.ttl(ttl)?;
         self.granted(op, key, || {
@@ -191,7 +192,7 @@ impl Actor {
             loop {
                 match future.as_mut().poll(&mut context) {
                     Poll::Ready(hold) => return hold.map(Some),
-                    Poll::Pending => std::thread::sleep(Duration::from_millis(1)),
+                    Poll::Pending => pending(),
                 }
             }
         })

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// Kills in all, unless this is a soak.
-const KILLS: u64 = 8_000;
+const KILLS: u64 = 5_000;
 /// Kills of one region; then another begins.
 const KILLS_OF_A_REGION: usize = 50;
 const WORKERS: usize = 4;

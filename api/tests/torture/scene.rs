@@ -167,6 +167,11 @@ impl Cue {
         self.until(|| self.get(IN_OP) != 0);
     }
 
+    /// Companion: waits until the victim has noted a number, or is dead or stopped.
+    pub(crate) fn await_note_or_strike(&self, number: u64) {
+        self.until(|| self.noted() >= number || self.get(STRUCK) != 0);
+    }
+
     /// Companion: waits until the victim is dead, stopped, or through.
     pub(crate) fn meet(&self) -> Turn {
         self.until(|| self.get(STRUCK) != 0 || self.get(THROUGH) != 0);

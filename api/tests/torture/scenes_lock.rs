@@ -115,14 +115,14 @@ pub(crate) fn all_is_well_but(
     assert!(check.claimed <= 1 && (check.claimed == 0 || caps.objects > 64));
 }
 
-/// What others do while the victim is stopped in an operation on `key`.
+/// What others do while the victim is stopped in an operation on `key`; the hold that they have of it
+/// when it goes on.
 fn go_on<'s>(actor: &Actor, cue: &Cue, space: &'s Space, key: u64) -> Option<Held<'s>> {
     let other = actor
         .try_acquire(Op::Acquire, space, OTHER, LONG_TTL)
         .expect("room")
         .expect("nobody else has this name");
     assert!(actor.release(Op::Release, other));
-    let mut kept = None;
     if cue.case.ttl == SHORT_TTL {
         // Its lease ends, so the lock comes: to one who waits, and to one who only tries.
         for _ in 0..2 {
@@ -134,13 +134,13 @@ fn go_on<'s>(actor: &Actor, cue: &Cue, space: &'s Space, key: u64) -> Option<Hel
             assert!(actor.release(Op::Release, held));
             churn(actor, space, u64::from(actor.caps.objects).min(32) * 2);
         }
-        if cue.case.step % 3 == 0 {
-            kept = Some(actor.must_catch(space, key, LONG_TTL));
-        }
-    } else {
-        churn(actor, space, u64::from(actor.caps.objects).min(32) * 3);
+        return Some(actor.must_catch(space, key, LONG_TTL));
     }
-    kept
+    churn(actor, space, u64::from(actor.caps.objects).min(32) * 3);
+    // Whether it comes depends on where the victim is; if it does, it is not the victim's any more.
+    actor
+        .try_acquire(Op::Acquire, space, key, LONG_TTL)
+        .expect("room")
 }
 
 /// The companion's part once the victim began: looks after `key` until the victim is gone.
@@ -245,11 +245,33 @@ fn wait(actor: &Actor, cue: &Cue) {
     end_of_victim(actor, cue, held);
 }
 
+const QUEUES: u64 = 1;
+const RELEASED: u64 = 2;
+
+/// Holds the lock until the victim has queued, or is struck.
+fn companion_of_future(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let held = actor.must_acquire(&space, KEY, LONG_TTL);
+    cue.ready();
+    cue.await_note_or_strike(QUEUES);
+    assert!(actor.release(Op::HandOn, held));
+    cue.note(RELEASED);
+    look_after(actor, cue, &space, KEY);
+    all_is_well(actor, &space, KEY, 0);
+}
+
 fn future(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     cue.strike(actor);
+    let pending = || {
+        if cue.noted() < RELEASED {
+            cue.note(QUEUES);
+        }
+        cue.await_note(RELEASED);
+        pause();
+    };
     let held = actor
-        .acquire_as_future(Op::Future, &space, KEY, cue.case.ttl)
+        .acquire_as_future(Op::Future, &space, KEY, cue.case.ttl, pending)
         .expect("room");
     end_of_victim(actor, cue, held);
 }
@@ -467,7 +489,7 @@ const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) ->
 pub(crate) const SCENES: [Scene; 13] = [
     scene(Op::Acquire, acquire, companion_of_free),
     scene(Op::Wait, wait, companion_of_wait),
-    scene(Op::Future, future, companion_of_wait),
+    scene(Op::Future, future, companion_of_future),
     scene(Op::Cancel, cancel, companion_of_cancel),
     scene(Op::Release, release, companion_of_nothing),
     scene(Op::HandOn, hand_on, companion_of_hand_on),
