@@ -1,5 +1,6 @@
 //! A mixed load on a few keys, whose workers are killed some thousands of times: most before a random step
-//! of an operation, some from outside at any moment. The journal is judged after each kill.
+//! of an operation, some from outside at any moment; others stop before a random step and go on a while
+//! later. The journal is judged after each.
 
 use crate::actor::{Actor, LONG, name_of};
 use crate::journal::{Journal, Op, RECORDS};
@@ -10,7 +11,7 @@ use crate::scene::{DAY, FAST, LIMITS, LONG_TTL, WIDER, directory};
 use crate::scenes_lock::all_is_well_but;
 use sprag::{Caps, Limiter, Space};
 use std::path::Path;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Kills in all, unless this is a soak.
@@ -87,7 +88,8 @@ impl Worker {
             let step = self.random.u64(1..=most);
             let aim = (op as u64) << 32 | step;
             self.actor.journal.flag(AIM + self.actor.role).store(aim, SeqCst);
-            self.actor.aim(step, libc::SIGKILL);
+            let is_stop = self.random.u32(0..4) == 0;
+            self.actor.aim(step, if is_stop { libc::SIGSTOP } else { libc::SIGKILL });
         }
         op
     }
@@ -241,9 +243,7 @@ impl Worker {
 struct Arena<'a> {
     journal: Journal,
     url: String,
-    /// Kills by operation and step; the last row of steps is kills from outside, inside an operation;
-    /// operation 0 is kills between two.
-    kills: &'a [std::sync::atomic::AtomicU64],
+    tally: &'a Tally,
     /// Of each role, its process while there is one, and that process's number.
     workers: Vec<(Option<libc::pid_t>, u64)>,
     next: u64,
@@ -262,14 +262,9 @@ impl Arena<'_> {
         }
     }
 
-    /// Notes where a worker was killed. `true` if it was.
-    fn note(&mut self, role: usize, fate: Fate) -> bool {
+    /// Notes where a worker was killed or stopped.
+    fn note(&self, role: usize, counts: &[AtomicU64]) {
         let by = self.workers[role].1;
-        match fate {
-            Fate::Exited(0) => return false,
-            Fate::Killed(libc::SIGKILL) => {}
-            fate => panic!("a worker is {fate:?}"),
-        }
         let at = match self.journal.last_unfinished(role, by) {
             None => 0,
             Some(op) => {
@@ -282,8 +277,7 @@ impl Arena<'_> {
                 op as usize * STEPS_MAX + step.min(STEPS_MAX - 1)
             }
         };
-        self.kills[at].fetch_add(1, SeqCst);
-        true
+        counts[at].fetch_add(1, SeqCst);
     }
 
     fn judge(&self) {
@@ -305,9 +299,20 @@ impl Arena<'_> {
         }
         let mut kills = 0;
         let mut left = WORKERS;
+        // Who is stopped, and until when.
+        let mut stopped: Vec<(libc::pid_t, u64)> = Vec::new();
         while left > 0 {
+            let is_over = self.journal.flag(END).load(SeqCst) != 0;
+            let now_ns = now_ns();
+            stopped.retain(|&(pid, until_ns)| {
+                let stays = until_ns > now_ns && !is_over;
+                if !stays {
+                    signal(pid, libc::SIGCONT);
+                }
+                stays
+            });
             let Some((pid, fate)) = poll(-1) else {
-                if random.u32(0..40) == 0
+                if random.u32(0..80) == 0
                     && let Some(pid) = self.workers[random.usize(0..WORKERS)].0
                 {
                     signal(pid, libc::SIGKILL);
@@ -317,10 +322,21 @@ impl Arena<'_> {
             };
             let is_it = |(other, _): &(Option<libc::pid_t>, u64)| *other == Some(pid);
             let role = self.workers.iter().position(is_it).expect("a worker");
+            if fate == Fate::Stopped {
+                self.note(role, self.tally.stops);
+                stopped.push((pid, now_ns + random.u64(0..10_000_000)));
+                self.judge();
+                continue;
+            }
+            stopped.retain(|(other, _)| *other != pid);
             self.workers[role].0 = None;
-            let is_killed = self.note(role, fate);
+            let is_killed = fate == Fate::Killed(libc::SIGKILL);
+            assert!(is_killed || fate == Fate::Exited(0), "a worker is {fate:?}");
+            if is_killed {
+                self.note(role, self.tally.kills);
+                kills += 1;
+            }
             self.judge();
-            kills += usize::from(is_killed);
             if kills >= KILLS_OF_A_REGION || !is_killed {
                 self.journal.flag(END).store(1, SeqCst);
             }
@@ -361,7 +377,41 @@ impl Arena<'_> {
     }
 }
 
-fn play(next: &mut dyn FnMut() -> Option<usize>, kills: &[std::sync::atomic::AtomicU64], base: &Path) {
+/// How often each operation was struck at each step, by all lanes: operation times `STEPS_MAX` plus step.
+/// The last step stands for strikes from outside, operation 0 for those between two operations.
+struct Tally {
+    kills: &'static [AtomicU64],
+    stops: &'static [AtomicU64],
+    /// The most steps that each operation took.
+    steps: &'static [AtomicU64],
+}
+
+impl Tally {
+    fn new() -> Self {
+        Self {
+            kills: shared_words(OPS * STEPS_MAX),
+            stops: shared_words(OPS * STEPS_MAX),
+            steps: shared_words(OPS),
+        }
+    }
+
+    fn rows(&self, counts: &[AtomicU64]) -> Vec<Row> {
+        MIX.iter()
+            .map(|&op| {
+                let steps = self.steps[op as usize].load(SeqCst) as usize;
+                let count = |step: usize| counts[op as usize * STEPS_MAX + step].load(SeqCst);
+                let mut by_step: Vec<u64> = (1..=steps).map(count).collect();
+                let from_outside: u64 = (steps + 1..STEPS_MAX).map(count).sum();
+                if let Some(step) = by_step.first_mut() {
+                    *step += from_outside;
+                }
+                Row::of(op, &by_step)
+            })
+            .collect()
+    }
+}
+
+fn play(next: &mut dyn FnMut() -> Option<usize>, tally: &Tally, base: &Path) {
     let journal = Journal::new();
     let mut random = fastrand::Rng::new();
     while let Some(number) = next() {
@@ -370,17 +420,16 @@ fn play(next: &mut dyn FnMut() -> Option<usize>, kills: &[std::sync::atomic::Ato
         let mut arena = Arena {
             journal,
             url: format!("shm:{}", path.display()),
-            kills,
+            tally,
             workers: Vec::new(),
             next: 1,
         };
         arena.run(&mut random);
         arena.settle();
         std::fs::remove_file(&path).expect("the region's file");
-        // What the longest runs of each operation are is known across regions.
         for op in MIX {
-            let most = &kills[(OPS + op as usize) * STEPS_MAX];
-            most.fetch_max(journal.steps(op).load(SeqCst), SeqCst);
+            let most = journal.steps(op).load(SeqCst);
+            tally.steps[op as usize].fetch_max(most, SeqCst);
         }
     }
 }
@@ -392,33 +441,22 @@ fn thousands_of_random_kills_break_no_promise() {
         let is_soak = std::env::var_os("SPRAG_SOAK").is_some();
         let target = if is_soak { KILLS * 20 } else { KILLS };
         let regions = target.div_ceil(KILLS_OF_A_REGION as u64) as usize;
-        let kills = shared_words(2 * OPS * STEPS_MAX);
+        let tally = Tally::new();
         let directory = directory();
         let describe = |region| format!("region {region}");
         in_lanes(LANES, regions, describe, |next| {
-            play(next, kills, directory.path());
+            play(next, &tally, directory.path());
         });
-        let count = |at: usize| kills[at].load(SeqCst);
-        let rows: Vec<Row> = MIX
-            .iter()
-            .map(|&op| {
-                let steps = count((OPS + op as usize) * STEPS_MAX) as usize;
-                let first = op as usize * STEPS_MAX;
-                let mut by_step: Vec<u64> = (1..=steps).map(|step| count(first + step)).collect();
-                let others: u64 = (steps + 1..STEPS_MAX).map(|step| count(first + step)).sum();
-                if let Some(step) = by_step.first_mut() {
-                    *step += others;
-                }
-                Row::of(op, &by_step)
-            })
-            .collect();
+        let rows = tally.rows(tally.kills);
         let inside: u64 = rows.iter().map(|row| row.count).sum();
-        let all = inside + count(0);
+        let all = inside + tally.kills[0].load(SeqCst);
         let closing = format!(
             "{all} kills, {inside} of them ({:.1} %) inside an operation",
             inside as f64 * 100.0 / all as f64
         );
         report::print("Killed at random", "kills", &rows, &closing);
+        let stops = tally.rows(tally.stops);
+        report::print("Stopped at random", "stops", &stops, "all of them went on");
         assert!(all >= 2_000, "{all} kills");
         assert!(inside * 10 >= all * 9, "{closing}");
         for row in rows {
