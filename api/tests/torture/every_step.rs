@@ -13,24 +13,27 @@ const LANES: usize = 6;
 /// No operation takes more steps.
 const STEPS_MAX: usize = 4_096;
 
-fn scenes() -> Vec<&'static Scene> {
+/// Scenes, each with the leases that tell something about it.
+fn scenes(signal: i32, ttls: &[Duration]) -> Vec<(&'static Scene, Duration)> {
     let only = std::env::var("SPRAG_TORTURE_ONLY").unwrap_or_default();
-    scenes_lock::SCENES
-        .iter()
-        .chain(&scenes_table::SCENES)
-        .chain(&scenes_limiter::SCENES)
-        .filter(|scene| scene.op.name().contains(&only))
+    let with = |scenes: &'static [Scene], ttls: &[Duration]| {
+        let ttls = ttls.to_vec();
+        scenes
+            .iter()
+            .filter(move |scene| signal == libc::SIGKILL || !scene.is_for_kills_only)
+            .flat_map(move |scene| ttls.clone().into_iter().map(move |ttl| (scene, ttl)))
+    };
+    with(&scenes_lock::SCENES, ttls)
+        .chain(with(&scenes_table::SCENES, ttls))
+        // Limiters hold nothing.
+        .chain(with(&scenes_limiter::SCENES, &ttls[..1]))
+        .filter(|(scene, _)| scene.op.name().contains(&only))
         .collect()
 }
 
 /// Strikes every scene at every step, with leases of each of `ttls`.
 fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
-    let scenes = scenes();
-    // Long leases say nothing new where none is held, but cost little.
-    let kinds: Vec<(&Scene, Duration)> = scenes
-        .iter()
-        .flat_map(|scene| ttls.iter().map(move |ttl| (*scene, *ttl)))
-        .collect();
+    let kinds = scenes(signal, ttls);
     // How many steps each takes: the most of a few plays. They differ by where keys happen to lie.
     let steps = shared_words(kinds.len());
     let describe = |at: usize| {
@@ -80,14 +83,16 @@ fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
             }
         }
     });
-    let rows: Vec<Row> = scenes
-        .iter()
-        .map(|scene| {
+    let mut ops: Vec<Op> = kinds.iter().map(|(scene, _)| scene.op).collect();
+    ops.dedup();
+    let rows: Vec<Row> = ops
+        .into_iter()
+        .map(|op| {
             let mut by_step = Vec::new();
             for (kind, _) in kinds
                 .iter()
                 .enumerate()
-                .filter(|(_, (other, _))| other.op == scene.op)
+                .filter(|(_, (scene, _))| scene.op == op)
             {
                 let most = steps[kind].load(SeqCst) as usize;
                 by_step.resize(by_step.len().max(most), 0);
@@ -95,7 +100,7 @@ fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
                     *sum += struck[kind * STEPS_MAX + step].load(SeqCst);
                 }
             }
-            Row::of(scene.op, &by_step)
+            Row::of(op, &by_step)
         })
         .collect();
     report::print(title, what, &rows, "every one of them inside its operation");

@@ -45,8 +45,9 @@ impl Bucket {
 pub(crate) struct Rules<'a> {
     /// No idle lock is ever reclaimed, so that tokens are consecutive.
     pub(crate) are_tokens_consecutive: bool,
-    /// There is room for every key of a limiter, so that each is refused for its own sake only.
-    pub(crate) is_room_for_keys: bool,
+    /// The limits whose keys all have room and which never change, so that each key is refused for its own
+    /// sake only.
+    pub(crate) refusing: &'a [u64],
     /// The limits, by the number that checks carry.
     pub(crate) limits: &'a [Bucket],
 }
@@ -84,7 +85,8 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     }
     for ((limit, key), records) in &by_limit {
         if let Some(bucket) = rules.limits.get(*limit as usize) {
-            judge_limit(*key, records, *bucket, rules, &mut problems);
+            let is_refusal_judged = rules.refusing.contains(limit);
+            judge_limit(*key, records, *bucket, is_refusal_judged, &mut problems);
         }
     }
     for (key, records) in &by_fence {
@@ -163,12 +165,13 @@ fn judge_tokens(key: u64, records: &[Record], rules: &Rules<'_>, problems: &mut 
         }
         earliest_end_ns = earliest_end_ns.min(grant.end_ns);
     }
-    if let (true, Some(first), Some(last)) = (
-        rules.are_tokens_consecutive,
-        grants.first(),
-        grants.last(),
-    ) {
-        let missing = (last.token - first.token + 1).saturating_sub(grants.len() as u64);
+    // Whoever was granted an earlier token had written an intent by the time that this was settled.
+    let last = grants.iter().rev().find(|grant| grant.is_settled);
+    if let (true, Some(first), Some(last)) =
+        (rules.are_tokens_consecutive, grants.first(), last)
+    {
+        let known = grants.iter().filter(|grant| grant.token <= last.token);
+        let missing = (last.token - first.token + 1).saturating_sub(known.count() as u64);
         let unknown = records
             .iter()
             .filter(|record| {
@@ -234,7 +237,7 @@ fn judge_limit(
     key: u64,
     records: &[Record],
     bucket: Bucket,
-    rules: &Rules<'_>,
+    is_refusal_judged: bool,
     problems: &mut Vec<String>,
 ) {
     let mut allowed: Vec<&Record> = records
@@ -259,7 +262,7 @@ fn judge_limit(
             }
         }
     }
-    if !rules.is_room_for_keys {
+    if !is_refusal_judged {
         return;
     }
     for refused in records
@@ -289,7 +292,18 @@ fn judge_limit(
             })
             .max()
             .unwrap_or(0);
-        if used + refused.argument <= bucket.burst {
+        // It decides by the time at which it began, and may have stood still since: what others took
+        // meanwhile then looks as far ahead as they were later.
+        let behind_ns = taken
+            .iter()
+            .map(|check| end_ns(check).saturating_sub(refused.start_ns))
+            .max()
+            .unwrap_or(0);
+        let ahead = match behind_ns {
+            0 => 0,
+            behind_ns => bucket.most_in(behind_ns) - bucket.burst + 1,
+        };
+        if used + ahead + refused.argument <= bucket.burst {
             problems.push(format!(
                 "limit of {key}: refused with {used} used under {bucket:?}: {refused:?}"
             ));
@@ -331,7 +345,7 @@ mod tests {
 
     const RULES: Rules<'static> = Rules {
         are_tokens_consecutive: true,
-        is_room_for_keys: true,
+        refusing: &[0],
         limits: &[Bucket {
             count: 2,
             period_ns: 1_000_000_000_000,

@@ -270,8 +270,9 @@ fn the_head_of_a_queue_that_is_dead_or_stopped_lets_the_others_pass() {
     let test = "processes::the_head_of_a_queue_that_is_dead_or_stopped_lets_the_others_pass";
     alone(test, || {
         for strike in [libc::SIGKILL, libc::SIGSTOP] {
-            // The head is struck while the lock is held, or the holder dies holding it after.
-            for holder_dies in [false, true] {
+            // The head is struck while the lock is held; the holder releases, or dies as well. Others
+            // wait behind it, or nobody does.
+            for (holder_dies, others) in [(false, 2), (true, 2), (false, 0), (true, 0)] {
                 let place = Place::new();
                 let holding = holder(&place, 0);
                 let looking = fork(|| {
@@ -281,14 +282,16 @@ fn the_head_of_a_queue_that_is_dead_or_stopped_lets_the_others_pass() {
                         std::thread::yield_now();
                     }
                     place.say(WAITS);
-                    while waiters(&space) < 3 {
+                    while waiters(&space) < 1 + others {
                         std::thread::yield_now();
                     }
                 });
                 let head = waiter(&place, 1);
                 place.hear(WAITS);
-                let others = [waiter(&place, 2), waiter(&place, 3)];
-                assert_eq!(wait(looking), Fate::Exited(0), "three wait");
+                let others: Vec<_> = (0..others as usize)
+                    .map(|number| waiter(&place, 2 + number))
+                    .collect();
+                assert_eq!(wait(looking), Fate::Exited(0), "all wait");
                 signal(head, strike);
                 if strike == libc::SIGKILL {
                     assert_eq!(wait(head), Fate::Killed(libc::SIGKILL));

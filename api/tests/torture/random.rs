@@ -23,12 +23,21 @@ const LANES: usize = 3;
 const STEPS_MAX: usize = 1_024;
 const OPS: usize = 48;
 
-const CAPS: Caps = Caps {
+/// Every table full, everything reclaimed and displaced all the time.
+const TIGHT: Caps = Caps {
     objects: 16,
     limiter_keys: 12,
     sessions: 8,
     waiters: 6,
     key_chunks: 32,
+};
+
+/// Room for everything, so that no token is missing and no key refused for another's sake.
+const ROOMY: Caps = Caps {
+    objects: 1_024,
+    limiter_keys: 1_024,
+    key_chunks: 4_096,
+    ..TIGHT
 };
 
 /// What workers do, each of which must be killed at some time.
@@ -243,6 +252,7 @@ impl Worker {
 struct Arena<'a> {
     journal: Journal,
     url: String,
+    caps: Caps,
     tally: &'a Tally,
     /// Of each role, its process while there is one, and that process's number.
     workers: Vec<(Option<libc::pid_t>, u64)>,
@@ -254,7 +264,7 @@ impl Arena<'_> {
         let (journal, by) = (self.journal, self.next);
         self.next += 1;
         journal.flag(AIM + role).store(0, SeqCst);
-        let pid = fork(|| Worker::new(Actor::new(journal, role, by, &self.url, CAPS)).work());
+        let pid = fork(|| Worker::new(Actor::new(journal, role, by, &self.url, self.caps)).work());
         if role < self.workers.len() {
             self.workers[role] = (Some(pid), by);
         } else {
@@ -285,8 +295,12 @@ impl Arena<'_> {
         let problems = judge(
             &self.journal,
             &Rules {
-                are_tokens_consecutive: false,
-                is_room_for_keys: false,
+                are_tokens_consecutive: self.caps == ROOMY,
+                refusing: if self.caps == ROOMY {
+                    &[DAY, FAST]
+                } else {
+                    &[]
+                },
                 limits: &limits,
             },
         );
@@ -354,7 +368,7 @@ impl Arena<'_> {
         self.next += 1;
         let pid = fork(|| {
             hang_guard(60);
-            let actor = Actor::new(journal, WORKERS, by, &self.url, CAPS);
+            let actor = Actor::new(journal, WORKERS, by, &self.url, self.caps);
             let space = actor.open();
             for key in [1, 2, 3, LONG + 1] {
                 actor.break_lock(Op::Break, &space, key);
@@ -420,6 +434,7 @@ fn play(next: &mut dyn FnMut() -> Option<usize>, tally: &Tally, base: &Path) {
         let mut arena = Arena {
             journal,
             url: format!("shm:{}", path.display()),
+            caps: if number % 2 == 0 { TIGHT } else { ROOMY },
             tally,
             workers: Vec::new(),
             next: 1,

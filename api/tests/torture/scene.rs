@@ -28,7 +28,8 @@ pub(crate) struct Scene {
     pub(crate) victim: fn(&Actor, &Cue),
     pub(crate) companion: fn(&Actor, &Cue),
     pub(crate) is_room_for_keys: bool,
-    pub(crate) are_tokens_consecutive: bool,
+    /// Its companion takes long, and says nothing new of a stopped victim.
+    pub(crate) is_for_kills_only: bool,
 }
 
 /// Caps so small that every table fills, reclaims and displaces.
@@ -282,8 +283,12 @@ impl Scene {
         let problems = judge(
             &journal,
             &Rules {
-                are_tokens_consecutive: self.are_tokens_consecutive,
-                is_room_for_keys: self.is_room_for_keys,
+                are_tokens_consecutive: false,
+                refusing: if self.is_room_for_keys {
+                    &[DAY, FAST, WIDER, TWO]
+                } else {
+                    &[]
+                },
                 limits: &limits,
             },
         );

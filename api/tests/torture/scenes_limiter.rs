@@ -100,9 +100,45 @@ fn space_has(space: &Space, name: &str) -> bool {
 
 /// So many changes that each slot of a limit is used anew.
 fn change_many_times(space: &Space, name: &str) {
-    for round in 0..1_100 {
+    change_so_often(space, name, 1_100);
+}
+
+fn change_so_often(space: &Space, name: &str, count: u32) {
+    for round in 0..count {
         let text = if round % 2 == 0 { "7/day" } else { "8/day" };
         space.limiter_updated(name, text).expect("a free slot");
+    }
+}
+
+const NEIGHBOURS: usize = 12;
+
+/// Changes another limiter until the slots come round to those that `API` had when the victim began, then
+/// makes limiters that take these slots, each with a key that is used up.
+fn take_old_slots(space: &Space) -> Vec<Limiter> {
+    change_so_often(space, "other", 1_024 - 10);
+    (0..NEIGHBOURS)
+        .map(|number| {
+            let limiter = space.limiter(&format!("n{number}"), "1/day").expect("room");
+            assert!(limiter.check("used up", 1).expect("room").is_allowed());
+            limiter
+        })
+        .collect()
+}
+
+/// No stale step of a change of `API` has touched them: neither their keys nor what keys share when there
+/// is no room.
+fn are_untouched(actor: &Actor, space: &Space, neighbours: &[Limiter]) {
+    for limiter in neighbours {
+        let again = limiter.check("used up", 1).expect("no error");
+        assert!(!again.is_allowed(), "a key lost what it had used");
+    }
+    let full = space.limiter("full", "1/day").expect("room");
+    for key in 0..actor.caps.limiter_keys {
+        full.check(&format!("key {key}"), 1).map(drop).expect("no error");
+    }
+    for limiter in neighbours {
+        let decision = limiter.check("without room", 1).expect("a bucket to share");
+        assert!(decision.is_overflow() && decision.is_allowed());
     }
 }
 
@@ -254,6 +290,7 @@ fn companion_of_update(actor: &Actor, cue: &Cue, exists: bool) {
     }
     cue.ready();
     let mut others = 1;
+    let mut neighbours = Vec::new();
     match cue.meet() {
         Turn::Dead => {}
         Turn::Stopped => {
@@ -265,13 +302,13 @@ fn companion_of_update(actor: &Actor, cue: &Cue, exists: bool) {
                 assert!(actor.check(Op::Check, &limiter, WIDER, KEY, 1));
             }
             if cue.case.step % 2 == 0 {
-                change_many_times(&space, "other");
-                others = 2;
+                neighbours = take_old_slots(&space);
+                others = 2 + NEIGHBOURS;
             } else {
                 // The limiter's own slots come round as well.
                 change_many_times(&space, API);
+                open(actor, &space, DAY);
             }
-            open(actor, &space, DAY);
             cue.resume();
             cue.probed();
         }
@@ -280,8 +317,16 @@ fn companion_of_update(actor: &Actor, cue: &Cue, exists: bool) {
     let limiter = open(actor, &space, WIDER);
     all_is_used_up(actor, &limiter, WIDER, &keys);
     all_is_used_up(actor, &limiter, WIDER, &[7]);
-    all_is_well(actor, &space, KEY, 0);
-    no_slot_is_lost(actor, &space, others);
+    if !neighbours.is_empty() {
+        are_untouched(actor, &space, &neighbours);
+        others += 1;
+    }
+    if actor.caps.objects > 1_024 {
+        all_is_well(actor, &space, KEY, 0);
+        no_slot_is_lost(actor, &space, others);
+    } else {
+        all_is_well_but(actor, &space, KEY, others as u64, 1);
+    }
 }
 
 /// Uses keys under `DAY`, then has a process of its own die in the middle of a change to `WIDER`: at one
@@ -362,18 +407,27 @@ const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) ->
         victim,
         companion,
         is_room_for_keys: true,
-        are_tokens_consecutive: false,
+        is_for_kills_only: false,
     }
 }
 
-/// Room for as many limiters as there are slots of limits.
-const MANY_NAMES: Caps = Caps {
-    objects: 1_100,
+/// Room for a change's neighbours.
+const SOME_NAMES: Caps = Caps {
+    objects: 32,
+    limiter_keys: 24,
     key_chunks: 64,
     ..SMALL
 };
 
-pub(crate) const SCENES: [Scene; 10] = [
+/// Room for as many limiters as there are slots of limits.
+const MANY_NAMES: Caps = Caps {
+    objects: 1_100,
+    limiter_keys: 24,
+    key_chunks: 64,
+    ..SMALL
+};
+
+pub(crate) const SCENES: [Scene; 12] = [
     scene(
         Op::Check,
         |actor, cue| check_as(actor, cue, Op::Check, DAY, KEY),
@@ -412,18 +466,30 @@ pub(crate) const SCENES: [Scene; 10] = [
     },
     scene(Op::CheckConvert, convert, companion_of_unfinished),
     Scene {
-        caps: MANY_NAMES,
+        caps: SOME_NAMES,
         ..scene(Op::OpenLimiter, open_limiter, |actor, cue| {
             companion_of_update(actor, cue, false);
         })
     },
     Scene {
         caps: MANY_NAMES,
-        ..scene(
-            Op::UpdateLimit,
-            update,
-            |actor, cue| companion_of_update(actor, cue, true),
-        )
+        is_for_kills_only: true,
+        ..scene(Op::OpenLimiter, open_limiter, |actor, cue| {
+            companion_of_update(actor, cue, false);
+        })
+    },
+    Scene {
+        caps: SOME_NAMES,
+        ..scene(Op::UpdateLimit, update, |actor, cue| {
+            companion_of_update(actor, cue, true);
+        })
+    },
+    Scene {
+        caps: MANY_NAMES,
+        is_for_kills_only: true,
+        ..scene(Op::UpdateLimit, update, |actor, cue| {
+            companion_of_update(actor, cue, true);
+        })
     },
     scene(Op::FinishUpdate, finish, companion_of_unfinished),
 ];

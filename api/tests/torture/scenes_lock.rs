@@ -482,7 +482,7 @@ const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) ->
         victim,
         companion,
         is_room_for_keys: true,
-        are_tokens_consecutive: false,
+        is_for_kills_only: false,
     }
 }
 
