@@ -31,12 +31,23 @@ pub(crate) struct Background {
 #[derive(Default)]
 struct State {
     is_running: bool,
-    next_id: u64,
-    leases: Vec<Lease>,
+    /// Whether the thread looks again within [`PROBE_NS`], rather than when the next lease is due.
+    is_probing: bool,
+    /// The last number given to a lease or to a future's wait.
+    last_id: u64,
+    leases: Vec<Renewal>,
     futures: Vec<(u64, Waker)>,
 }
 
-struct Lease {
+impl State {
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+/// A hold that is kept alive.
+struct Renewal {
     id: u64,
     grant: Grant,
     lease_ns: u64,
@@ -61,8 +72,24 @@ impl Kept {
         self.deadline_ns.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_deadline_ns(&self, deadline_ns: u64) {
-        self.deadline_ns.fetch_max(deadline_ns, Ordering::Relaxed);
+    /// Renews the hold on its holder's behalf, with a length that the background goes on with.
+    pub(crate) fn renew(&self, inner: &Inner, grant: &Grant, lease_ns: u64) -> Result<Renewed> {
+        // Under the lock, so that no renewal of the background's comes between the engine's word and
+        // the deadline told here.
+        let mut state = inner.background.state.lock();
+        let now_ns = inner.precise_ns();
+        let renewed = inner.engine.renew(grant, now_ns, lease_ns)?;
+        if let Renewed::Until(_) = renewed {
+            let deadline_ns = now_ns + lease_ns;
+            self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+            if let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) {
+                lease.lease_ns = lease_ns;
+                lease.due_ns = now_ns + lease_ns / RENEW_AT;
+            }
+            drop(state);
+            ring(inner);
+        }
+        Ok(renewed)
     }
 }
 
@@ -71,12 +98,12 @@ impl Drop for Kept {
         if let Some(inner) = self.inner.upgrade()
             && inner.check_process().is_ok()
         {
-            inner
-                .background
-                .state
-                .lock()
-                .leases
-                .retain(|lease| lease.id != self.id);
+            let mut state = inner.background.state.lock();
+            let found = state.leases.iter().position(|lease| lease.id == self.id);
+            let lease = found.map(|at| state.leases.swap_remove(at));
+            drop(state);
+            // With its callback, whose captures may have a hold of their own to drop.
+            drop(lease);
             ring(&inner);
         }
     }
@@ -101,9 +128,9 @@ impl Background {
         let now_ns = inner.precise_ns();
         let deadline = Arc::new(AtomicU64::new(deadline_ns));
         let mut state = self.state.lock();
-        state.next_id += 1;
-        let id = state.next_id;
-        state.leases.push(Lease {
+        Self::start(inner, &mut state)?;
+        let id = state.next_id();
+        state.leases.push(Renewal {
             id,
             grant,
             lease_ns,
@@ -112,7 +139,6 @@ impl Background {
             deadline_ns: deadline.clone(),
             on_lost: options.on_lost,
         });
-        self.start(inner, &mut state)?;
         drop(state);
         ring(inner);
         Ok(Kept {
@@ -122,7 +148,7 @@ impl Background {
         })
     }
 
-    fn start(&self, inner: &Arc<Inner>, state: &mut State) -> Result<()> {
+    fn start(inner: &Arc<Inner>, state: &mut State) -> Result<()> {
         if state.is_running {
             return Ok(());
         }
@@ -155,13 +181,14 @@ fn run(space: &Weak<Inner>) {
             .retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
         let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
         let is_waiting = !wakers.is_empty();
+        state.is_probing = is_waiting || state.leases.is_empty();
         drop(state);
+        // A waker or a callback that panics must not end the renewal of the others.
         for waker in wakers {
-            waker.wake();
+            let _ = catch_unwind(AssertUnwindSafe(move || waker.wake()));
         }
         for on_lost in lost {
-            // A callback that panics must not end the renewal of the others.
-            let _ = catch_unwind(AssertUnwindSafe(|| on_lost()));
+            let _ = catch_unwind(AssertUnwindSafe(move || on_lost()));
         }
         let mut sleep_ns = next_ns.map_or(PROBE_NS, |next_ns| next_ns.saturating_sub(now_ns));
         if is_waiting {
@@ -178,7 +205,7 @@ fn run(space: &Weak<Inner>) {
 /// Renews a lease if it is due; `false` when it is not to be renewed any more.
 fn renew(
     inner: &Inner,
-    lease: &mut Lease,
+    lease: &mut Renewal,
     now_ns: u64,
     lost: &mut Vec<Arc<dyn Fn() + Send + Sync>>,
 ) -> bool {
@@ -186,24 +213,20 @@ fn renew(
         return true;
     }
     if now_ns >= lease.until_ns {
-        // Asked for: the hold now ends with its lease.
-        return match inner.engine.is_held(&lease.grant, now_ns) {
-            true => {
-                lease.due_ns = lease.deadline_ns.load(Ordering::Relaxed);
-                now_ns < lease.due_ns
-            }
-            false => {
-                lost.extend(lease.on_lost.take());
-                false
-            }
-        };
+        // Asked for: the hold now ends with its lease, by the holder's own clock.
+        lease.due_ns = lease.deadline_ns.load(Ordering::Relaxed);
+        if now_ns < lease.due_ns && inner.engine.is_held(&lease.grant, now_ns) {
+            return true;
+        }
+        lost.extend(lease.on_lost.take());
+        return false;
     }
     let is_in_place = inner.check_in_place().is_ok();
     match inner.engine.renew(&lease.grant, now_ns, lease.lease_ns) {
         Ok(Renewed::Until(_)) if is_in_place => {
             lease
                 .deadline_ns
-                .fetch_max(now_ns + lease.lease_ns, Ordering::Relaxed);
+                .store(now_ns + lease.lease_ns, Ordering::Relaxed);
             lease.due_ns = now_ns + lease.lease_ns / RENEW_AT;
             true
         }
@@ -218,6 +241,8 @@ fn renew(
 /// A future's place in a lock's queue.
 pub(crate) struct Wait {
     inner: Arc<Inner>,
+    /// Names its waker; its address could not, for a future moves.
+    id: u64,
     ticket: Option<Ticket>,
 }
 
@@ -228,8 +253,10 @@ impl Wait {
             .engine
             .enqueue(name, inner.session, now_ns, u64::MAX)?;
         inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
+        let id = inner.background.state.lock().next_id();
         Ok(Self {
             inner: inner.clone(),
+            id,
             ticket: Some(ticket),
         })
     }
@@ -247,12 +274,7 @@ impl Wait {
                 return Err(Error::Forked);
             };
             // Registered before the lock is looked at, so that a wake in between is not lost.
-            let id = std::ptr::from_ref(ticket) as u64;
-            let mut state = self.inner.background.state.lock();
-            state.futures.retain(|(other, _)| *other != id);
-            state.futures.push((id, waker.clone()));
-            self.inner.background.start(&self.inner, &mut state)?;
-            drop(state);
+            self.register(waker.clone())?;
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();
             match inner
@@ -279,11 +301,39 @@ impl Wait {
     }
 }
 
+impl Wait {
+    fn register(&self, waker: Waker) -> Result<()> {
+        let mut state = self.inner.background.state.lock();
+        Background::start(&self.inner, &mut state)?;
+        let before = self.take_waker(&mut state);
+        state.futures.push((self.id, waker));
+        // Asleep until some lease is due, it would not see in time that a holder died or was late.
+        let is_asleep = !state.is_probing;
+        drop(state);
+        drop(before);
+        if is_asleep {
+            ring(&self.inner);
+        }
+        Ok(())
+    }
+
+    /// Its waker, to be dropped without the lock: that may drop a task with all that it has.
+    fn take_waker(&self, state: &mut State) -> Option<Waker> {
+        let at = state.futures.iter().position(|(id, _)| *id == self.id)?;
+        Some(state.futures.swap_remove(at).1)
+    }
+}
+
 impl Drop for Wait {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take()
-            && self.inner.check_process().is_ok()
-        {
+        if self.inner.check_process().is_err() {
+            return;
+        }
+        let mut state = self.inner.background.state.lock();
+        let waker = self.take_waker(&mut state);
+        drop(state);
+        drop(waker);
+        if let Some(ticket) = self.ticket.take() {
             let wake = self.inner.engine.cancel(ticket, self.inner.precise_ns());
             self.inner.wake(wake);
         }

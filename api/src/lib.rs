@@ -40,6 +40,8 @@ pub mod host;
 mod limiter;
 mod lock;
 mod owner;
+#[cfg(target_os = "linux")]
+pub mod region;
 mod space;
 mod wait;
 
@@ -49,10 +51,11 @@ pub use fence::Fence;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
 pub use owner::{Owner, OwnerHold, OwnerLock};
-pub use space::{IntoLimit, LockInfo, Space, SpaceBuilder};
+pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
+pub use sprag_core::limit::{self, Limit};
 pub use sprag_core::lock::BreakRecord;
 pub use sprag_core::region::Caps;
-pub use sprag_core::{Limit, TOKEN_MAX};
+pub use sprag_core::{Error as EngineError, TOKEN_MAX};
 
 /// The fence to embed in your own storage, and the error for a token that came too late.
 pub mod embed {

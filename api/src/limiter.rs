@@ -1,6 +1,6 @@
 //! Limiters: a rate over keys, shared by everyone who opens it.
 
-use crate::{Limit, Result, Space};
+use crate::{Error, Limit, Result, Space};
 use sprag_core::{Checked, LimiterRef};
 use std::time::Duration;
 
@@ -40,6 +40,12 @@ impl Decision {
         self.0.decision.retry_after_ns().map(Duration::from_nanos)
     }
 
+    /// How long until a further check of `cost` would be allowed, if nobody else takes any: zero if it
+    /// would be at once, `None` if it never can be.
+    pub fn wait_for(&self, cost: u64) -> Option<Duration> {
+        self.0.decision.wait_ns_for(cost).map(Duration::from_nanos)
+    }
+
     /// How long until nothing is used any more, if nobody takes any; `None` for never.
     pub fn reset_after(&self) -> Option<Duration> {
         self.0.decision.reset_after_ns().map(Duration::from_nanos)
@@ -56,10 +62,11 @@ impl Limiter {
         let inner = &*space.inner;
         inner.check_process()?;
         inner.check_in_place()?;
-        let now_ns = inner.precise_ns();
-        let limiter = inner
-            .engine
-            .open_limiter(name, limit, update, inner.session, now_ns)?;
+        let now_ns = || inner.precise_ns();
+        let limiter =
+            inner
+                .engine
+                .open_limiter_by_clock(name, limit, update, inner.session, now_ns)?;
         Ok(Self {
             space: space.clone(),
             limiter,
@@ -71,13 +78,26 @@ impl Limiter {
     #[inline]
     pub fn check<K: AsRef<[u8]> + ?Sized>(&self, key: &K, cost: u64) -> Result<Decision> {
         let inner = &*self.space.inner;
+        if inner.check_process().is_ok()
+            && let Some(checked) =
+                inner
+                    .engine
+                    .check_known(&self.limiter, key.as_ref(), cost, inner.now_ns())
+        {
+            return Ok(Decision(checked));
+        }
+        // A return type of its own keeps the result of the common case in registers.
+        self.check_slowly(key.as_ref(), cost)
+            .map_err(|error| *error)
+    }
+
+    #[inline(never)]
+    fn check_slowly(&self, key: &[u8], cost: u64) -> Result<Decision, Box<Error>> {
+        let inner = &*self.space.inner;
         inner.check_process()?;
-        let now_ns = inner.now_ns();
-        let checked =
-            inner
-                .engine
-                .check(&self.limiter, key.as_ref(), cost, inner.session, now_ns)?;
-        Ok(Decision(checked))
+        let (by, now_ns) = (inner.session, inner.now_ns());
+        let checked = inner.engine.check(&self.limiter, key, cost, by, now_ns);
+        Ok(Decision(checked.map_err(Error::from)?))
     }
 
     /// What a check of `key` would find, changing nothing.

@@ -50,22 +50,73 @@ impl<'s> Lock<'s> {
     }
 
     /// Takes the lock if it can be had at once; `None` if not.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self) -> Result<Option<Hold<'s>>> {
+        match self.take_if_free() {
+            Some(hold) => Ok(Some(hold)),
+            // A return type of its own keeps the result of the common case in registers.
+            None => self.try_acquire_slowly().map_err(|error| *error),
+        }
+    }
+
+    /// Takes the lock, waiting its turn for as long as it takes.
+    #[inline(always)]
+    pub fn acquire(&self) -> Result<Hold<'s>> {
+        match self.take_if_free() {
+            Some(hold) => Ok(hold),
+            None => self.acquire_slowly().map_err(|error| *error),
+        }
+    }
+
+    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come. A wait that
+    /// times out leaves nothing behind.
+    #[inline(always)]
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        match self.take_if_free() {
+            Some(hold) => Ok(Some(hold)),
+            None if timeout.is_zero() => self.try_acquire_slowly().map_err(|error| *error),
+            None => {
+                let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+                let until_ns = self.space.inner.precise_ns().saturating_add(timeout_ns);
+                self.acquire_until(until_ns).map_err(|error| *error)
+            }
+        }
+    }
+
+    /// The common case: the lock is known, where most are, free, and nobody waits for it. In line
+    /// wherever it is called: a hold handed over through memory costs as much as the acquire itself,
+    /// for it is written in words and read, at once, in wider pieces than the processor forwards.
+    #[inline(always)]
+    fn take_if_free(&self) -> Option<Hold<'s>> {
+        let inner = &*self.space.inner;
+        inner.check_process().ok()?;
+        let now_ns = inner.now_ns();
+        let (name, by) = (&self.name, inner.session);
+        let grant = inner
+            .engine
+            .try_acquire_free(name, by, now_ns, self.lease_ns)?;
+        Some(self.hold(grant, now_ns))
+    }
+
+    #[cold]
+    fn try_acquire_slowly(&self) -> Result<Option<Hold<'s>>, Box<Error>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        let now_ns = inner.now_ns();
+        // It may take the lock from a holder whose lease is over.
+        let now_ns = inner.precise_ns();
+        let (name, by) = (&self.name, inner.session);
         match inner
             .engine
-            .try_acquire(&self.name, inner.session, now_ns, self.lease_ns)?
+            .try_acquire(name, by, now_ns, self.lease_ns)
+            .map_err(Error::from)?
         {
             Attempt::Granted(grant) => Ok(Some(self.hold(grant, now_ns))),
             Attempt::Busy => Ok(None),
         }
     }
 
-    /// Takes the lock, waiting its turn for as long as it takes.
-    pub fn acquire(&self) -> Result<Hold<'s>> {
+    #[cold]
+    fn acquire_slowly(&self) -> Result<Hold<'s>, Box<Error>> {
         loop {
             // `u64::MAX` of region time never comes, but the type does not say so.
             if let Some(hold) = self.acquire_until(u64::MAX)? {
@@ -74,16 +125,9 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come. A wait that
-    /// times out leaves nothing behind.
-    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
-        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let until_ns = self.space.inner.precise_ns().saturating_add(timeout_ns);
-        self.acquire_until(until_ns)
-    }
-
-    fn acquire_until(&self, until_ns: u64) -> Result<Option<Hold<'s>>> {
-        if let Some(hold) = self.try_acquire()? {
+    #[cold]
+    fn acquire_until(&self, until_ns: u64) -> Result<Option<Hold<'s>>, Box<Error>> {
+        if let Some(hold) = self.try_acquire_slowly()? {
             return Ok(Some(hold));
         }
         let inner = &*self.space.inner;
@@ -116,6 +160,7 @@ impl<'s> Lock<'s> {
     pub fn renew_token(&self, token: u64) -> Result<()> {
         let inner = &*self.space.inner;
         inner.check_process()?;
+        inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         match inner
             .engine
@@ -131,6 +176,7 @@ impl<'s> Lock<'s> {
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
+        inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);
         match inner.engine.adopt(name, token, to, now_ns, self.lease_ns)? {
@@ -165,12 +211,13 @@ fn check_ttl(ttl: Duration) -> Result<u64> {
 }
 
 /// Releases a hold by its grant.
-#[inline]
+#[inline(always)]
 pub(crate) fn release(inner: &Inner, grant: &Grant) -> Result<()> {
-    let released = inner.engine.release(grant, || inner.precise_ns());
+    let released = inner.engine.release(grant, || inner.now_ns());
     finish_release(inner, released, grant.token)
 }
 
+#[inline(always)]
 fn finish_release(inner: &Inner, released: Released, token: u64) -> Result<()> {
     match released {
         Released::Done { wake } => {
@@ -196,7 +243,7 @@ pub struct Hold<'s> {
     kept: Option<Kept>,
 }
 
-impl<'s> Hold<'s> {
+impl Hold<'_> {
     /// The fencing token: higher than that of every earlier hold of this lock. Fits 53 bits.
     #[inline]
     pub fn token(&self) -> u64 {
@@ -248,15 +295,18 @@ impl<'s> Hold<'s> {
         let inner = &*self.space.inner;
         inner.check_process()?;
         inner.check_in_place()?;
-        let now_ns = inner.precise_ns();
-        match inner.engine.renew(&self.grant, now_ns, self.lease_ns)? {
-            Renewed::Until(_) => {
+        let renewed = if let Some(kept) = &self.kept {
+            kept.renew(inner, &self.grant, self.lease_ns)?
+        } else {
+            let now_ns = inner.precise_ns();
+            let renewed = inner.engine.renew(&self.grant, now_ns, self.lease_ns)?;
+            if let Renewed::Until(_) = renewed {
                 self.deadline_ns = now_ns + self.lease_ns;
-                if let Some(kept) = &self.kept {
-                    kept.set_deadline_ns(self.deadline_ns);
-                }
-                Ok(())
             }
+            renewed
+        };
+        match renewed {
+            Renewed::Until(_) => Ok(()),
             Renewed::NotHeld => Err(Error::Lost {
                 token: self.grant.token,
             }),
@@ -274,29 +324,38 @@ impl<'s> Hold<'s> {
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
         let inner = &self.space.inner;
         inner.check_process()?;
-        let kept =
-            inner
-                .background
-                .keep(inner, self.grant, self.deadline_ns, self.lease_ns, options)?;
+        let kept = inner.background.keep(
+            inner,
+            self.grant,
+            self.deadline_ns(),
+            self.lease_ns,
+            options,
+        )?;
         self.kept = Some(kept);
         Ok(())
     }
 
     /// Releases the lock, and says whether it was still held: [`Error::Lost`] if not.
     #[inline]
-    pub fn release(mut self) -> Result<()> {
-        let result = self.end();
-        std::mem::forget(self);
-        result
+    pub fn release(self) -> Result<()> {
+        let mut hold = std::mem::ManuallyDrop::new(self);
+        hold.end()
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&mut self) -> Result<()> {
         // The renewal stops before the release, so that it never sees a hold that is not there.
-        self.kept = None;
+        if self.kept.is_some() {
+            self.stop_renewal();
+        }
         let inner = &*self.space.inner;
         inner.check_process()?;
         release(inner, &self.grant)
+    }
+
+    #[cold]
+    fn stop_renewal(&mut self) {
+        self.kept = None;
     }
 
     /// Lets the hold live on without this process, until its lease ends or somebody releases it by
@@ -338,7 +397,7 @@ pub struct KeepAlive {
 impl Default for KeepAlive {
     fn default() -> Self {
         Self {
-            at_most: Duration::from_secs(24 * 3600),
+            at_most: Duration::from_hours(24),
             on_lost: None,
         }
     }

@@ -24,8 +24,8 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) session: SessionId,
     pub(crate) clock: Clock,
-    /// Region time zero on the boot clock.
-    base_boot_ns: i64,
+    /// What to add to boot time for region time.
+    from_boot_ns: i64,
     pub(crate) background: Background,
     pub(crate) process: Process,
     #[cfg(unix)]
@@ -57,30 +57,35 @@ impl Default for SpaceBuilder {
 
 impl SpaceBuilder {
     /// Caps of the region, if this call creates it; an existing region keeps its own.
+    #[must_use]
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = caps;
         self
     }
 
     /// Whether to create the region if there is none (the default), or fail.
+    #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
     /// Whether the group may use the region too: mode 0660 instead of 0600.
+    #[must_use]
     pub fn group_shared(mut self, group_shared: bool) -> Self {
         self.group_shared = group_shared;
         self
     }
 
     /// How much of each cap of a shared region this session may fill, in percent; 75 by default.
+    #[must_use]
     pub fn share_percent(mut self, percent: u32) -> Self {
         self.share_percent = percent;
         self
     }
 
     /// A `mem:` space whose clock the caller moves by hand, for tests.
+    #[must_use]
     pub fn clock(mut self, clock: &ManualClock) -> Self {
         self.clock = Some(clock.clone());
         self
@@ -111,25 +116,19 @@ impl SpaceBuilder {
             }
             None => Clock::host()?,
         };
-        let birth = Birth {
-            hash_seed: crate::host::identity::random_u64()?,
-            unix_ns: clock.unix_ns(),
-            boot_ns: clock.precise_ns(),
-            boot_id,
-            floor: 0,
-        };
+        let birth = birth(&clock, boot_id)?;
         let engine = match &parsed {
             Url::Mem => Engine::local(Region::anonymous(self.caps, birth)?),
             _ => self.open_shared(&parsed, birth)?,
         };
         let session = engine.open_session(process, clock.unix_ns())?;
-        let base_boot_ns = engine.region().base_boot_ns();
+        let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
         Ok(Space {
             inner: Arc::new(Inner {
                 engine,
                 session,
                 clock,
-                base_boot_ns,
+                from_boot_ns,
                 background: Background::default(),
                 process,
                 #[cfg(unix)]
@@ -185,6 +184,17 @@ impl SpaceBuilder {
     }
 }
 
+/// What a region would be born with now.
+pub(crate) fn birth(clock: &Clock, boot_id: [u64; 2]) -> Result<Birth> {
+    Ok(Birth {
+        hash_seed: crate::host::identity::random_u64()?,
+        unix_ns: clock.unix_ns(),
+        boot_ns: clock.precise_ns(),
+        boot_id,
+        floor: 0,
+    })
+}
+
 fn identity() -> Result<(Process, [u64; 2])> {
     let identity = crate::host::identity::ProcessIdentity::of_this_process()?;
     let process = Process {
@@ -214,6 +224,17 @@ pub struct LockInfo {
     pub held_for: Option<Duration>,
     /// How many wait for it.
     pub waiters: u32,
+}
+
+/// What is known of a limiter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimiterInfo {
+    /// The limiter's name.
+    pub name: Vec<u8>,
+    /// Its limit.
+    pub limit: Limit,
+    /// How many keys have an entry: those with something used, and full ones not reclaimed yet.
+    pub keys: u64,
 }
 
 impl Space {
@@ -274,6 +295,19 @@ impl Space {
             });
         locks.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(locks)
+    }
+
+    /// The limiters whose names begin with `prefix`, by name. Reads the whole region; stops no one.
+    pub fn limiters<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LimiterInfo>> {
+        self.inner.check_process()?;
+        let mut limiters = Vec::new();
+        self.inner
+            .engine
+            .for_each_limiter(prefix.as_ref(), |name, limit, keys| {
+                limiters.push(LimiterInfo { name, limit, keys });
+            });
+        limiters.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(limiters)
     }
 
     /// Takes the lock `name` away from whoever holds it, and notes who did it; the token that was
@@ -349,14 +383,19 @@ impl Inner {
     /// Region time, fast: see [`Clock::now_ns`].
     #[inline(always)]
     pub(crate) fn now_ns(&self) -> u64 {
-        self.clock.now_ns().wrapping_sub(self.base_boot_ns as u64)
+        self.region_ns(self.clock.now_ns())
     }
 
     /// Region time by the system's own clock: near deadlines, and where a hold may be taken over.
     pub(crate) fn precise_ns(&self) -> u64 {
-        self.clock
-            .precise_ns()
-            .wrapping_sub(self.base_boot_ns as u64)
+        self.region_ns(self.clock.precise_ns())
+    }
+
+    /// Never before the region's own zero: the fast clock may still read a little less than the
+    /// precise one did when the region was made.
+    #[inline(always)]
+    fn region_ns(&self, boot_ns: u64) -> u64 {
+        boot_ns.saturating_add_signed(self.from_boot_ns)
     }
 
     /// By how much two readings of the fast clock may disagree: a holder stops this much early.
@@ -393,9 +432,16 @@ impl Inner {
     }
 
     /// Wakes a waiter that sleeps.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wake(&self, wake: Option<Wake>) {
-        if let Some(word) = wake.and_then(|wake| self.engine.to_wake(wake)) {
+        if let Some(wake) = wake {
+            self.wake_sleeper(wake);
+        }
+    }
+
+    #[cold]
+    fn wake_sleeper(&self, wake: Wake) {
+        if let Some(word) = self.engine.to_wake(wake) {
             futex::wake_all(word.as_atomic(), self.reach());
         }
     }

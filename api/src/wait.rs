@@ -23,7 +23,7 @@ pub(crate) struct Place<'a> {
 
 impl<'a> Place<'a> {
     pub(crate) fn take(inner: &'a Inner, name: &Name, until_ns: u64) -> Result<Self> {
-        let now_ns = inner.precise_ns();
+        let now_ns = inner.now_ns();
         let ticket = inner
             .engine
             .enqueue(name, inner.session, now_ns, until_ns)?;
@@ -68,7 +68,8 @@ pub(crate) fn wait(
     until_ns: u64,
 ) -> Result<Option<Granted>> {
     let mut place = Place::take(inner, name, until_ns)?;
-    let mut probe = true;
+    // Whoever waits was just told, by a probe, that the holder lives.
+    let mut probe = false;
     loop {
         // A thread that forked while another waited, or a child that goes on waiting.
         inner.check_process()?;
@@ -77,7 +78,13 @@ pub(crate) fn wait(
         };
         let signal = inner.engine.signal(ticket);
         let seen = signal.get();
-        let now_ns = inner.precise_ns();
+        // A probe takes holds from those whose lease is over, so it asks the system's own clock; the
+        // fast one may be ahead, but by less than a holder stops before its end.
+        let now_ns = if probe {
+            inner.precise_ns()
+        } else {
+            inner.now_ns()
+        };
         if probe {
             inner.check_in_place()?;
         }

@@ -16,12 +16,21 @@ fn two_openings_of_one_region_exclude_each_other_and_share_limits() {
     // The space is gone with what it held.
     std::mem::forget(hold);
     drop(a);
-    let taken = b.lock("x").unwrap().acquire_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    let taken = b
+        .lock("x")
+        .unwrap()
+        .acquire_timeout(Duration::from_mins(1))
+        .unwrap()
+        .unwrap();
     assert_eq!(taken.token(), token + 1);
     let c = Space::open(&url).unwrap();
-    let (one, two) = (b.limiter("l", "3/hour").unwrap(), c.limiter("l", "3/hour").unwrap());
-    let admitted: Vec<bool> =
-        [&one, &two, &one, &two].map(|l| l.check("k", 1).unwrap().is_allowed()).into();
+    let (one, two) = (
+        b.limiter("l", "3/hour").unwrap(),
+        c.limiter("l", "3/hour").unwrap(),
+    );
+    let admitted: Vec<bool> = [&one, &two, &one, &two]
+        .map(|l| l.check("k", 1).unwrap().is_allowed())
+        .into();
     assert_eq!(admitted, [true, true, true, false]);
     assert!(matches!(c.limiter("l", "4/hour"), Err(Error::Engine(_))));
 }
@@ -41,4 +50,19 @@ fn a_waiter_in_one_session_is_woken_by_a_release_in_another() {
         hold.release().unwrap();
         assert_eq!(waiter.join().unwrap(), token + 1);
     });
+}
+
+// property 5
+#[test]
+fn a_hold_in_a_region_that_was_replaced_is_neither_renewed_nor_taken_over_by_its_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let space = Space::open(&format!("shm:{}", path.display())).unwrap();
+    let lock = space.lock("x").unwrap();
+    let token = lock.acquire().unwrap().detach().unwrap();
+    lock.renew_token(token).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let is_replaced = |error| matches!(error, Error::Engine(sprag::EngineError::Replaced { .. }));
+    assert!(lock.renew_token(token).is_err_and(is_replaced));
+    assert!(lock.adopt_token(token).is_err_and(is_replaced));
 }

@@ -1,37 +1,102 @@
 //! The `sprag` command: reads the arguments, runs one subcommand, turns its error into one line on
 //! standard error and an exit code. What a subcommand does lives in its own file.
 
+mod at;
+mod bench;
+mod break_lock;
+mod completions;
+mod error;
+mod inspect;
+mod limit;
+#[cfg(target_os = "linux")]
+mod lock;
+mod output;
+mod printable;
+#[cfg(target_os = "linux")]
+mod region;
 mod replay;
+mod span;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Locks, limits and other coordination, from the shell.
+use crate::at::At;
+use crate::error::Error;
+
+/// Locks, limits and other coordination, from the shell
+///
+/// A space is a set of named locks and limiters, shared by all processes that open it by the same URL.
 #[derive(Debug, Parser)]
-#[command(name = "sprag", version, about)]
+#[command(name = "sprag", version, about, long_about, after_help = EXIT_CODES)]
 struct Cli {
+    #[command(flatten)]
+    at: At,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(target_os = "linux")]
+    Lock(lock::Args),
+    Limit(limit::Args),
+    Inspect(inspect::Args),
+    Break(break_lock::Args),
+    #[cfg(target_os = "linux")]
+    #[command(subcommand)]
+    Region(region::Command),
     Replay(replay::Args),
+    #[command(subcommand)]
+    Bench(bench::Command),
+    Completions(completions::Args),
 }
 
+const EXIT_CODES: &str = "\
+Exit codes, unless the subcommand's own help says otherwise:
+  0  done, or the answer is yes
+  1  the answer is no: refused, not held, something found
+  2  an argument is wrong, or something failed; one line on standard error says what";
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit_for_usage(&error));
     let mut out = std::io::stdout().lock();
-    let result = match &cli.command {
-        Command::Replay(args) => replay::run(args, &mut out),
-    };
-    match result {
+    match run(&cli, &mut out) {
         Ok(code) => code,
         Err(error) => {
+            // Nobody is left to be told of a failure to tell.
             let _ = writeln!(std::io::stderr(), "sprag: {error}");
             error.exit_code()
         }
+    }
+}
+
+/// Prints what is wrong with the arguments, or the help that was asked for, and ends the process.
+fn exit_for_usage(error: &clap::Error) -> ! {
+    #[cfg(target_os = "linux")]
+    if error.use_stderr()
+        && let Some(code) = lock::usage_code(std::env::args_os())
+    {
+        // Nobody is left to be told of a failure to tell.
+        let _ = error.print();
+        std::process::exit(code);
+    }
+    error.exit()
+}
+
+fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
+    let at = &cli.at;
+    match &cli.command {
+        #[cfg(target_os = "linux")]
+        Command::Lock(args) => Ok(lock::run(args, at, out)?),
+        Command::Limit(args) => limit::run(args, at, out),
+        Command::Inspect(args) => inspect::run(args, at, out),
+        Command::Break(args) => break_lock::run(args, at, out),
+        #[cfg(target_os = "linux")]
+        Command::Region(command) => region::run(command, at, out),
+        Command::Replay(args) => Ok(replay::run(args, out)?),
+        Command::Bench(command) => bench::run(command, at, out),
+        Command::Completions(args) => completions::run::<Cli>(args, out),
     }
 }

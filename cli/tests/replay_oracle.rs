@@ -191,6 +191,94 @@ fn the_command_agrees_on_generated_logs() {
     assert_eq!(seen.len(), 3);
 }
 
+/// Lines of `requests`: key, and seconds since the epoch.
+fn lines(requests: impl Iterator<Item = (String, i64)>) -> Vec<u8> {
+    let mut log = Vec::new();
+    for (key, at_s) in requests {
+        let stamp = logs::utc_stamp(at_s);
+        let line = format!("{key} - - [{stamp}] \"GET / HTTP/1.1\" 200 1\n");
+        log.extend_from_slice(line.as_bytes());
+    }
+    log
+}
+
+/// Compares every decision on `log` and gives how many were refused.
+fn refused_as_the_oracle_does(case: Case, log: &[u8]) -> usize {
+    let args = case.args();
+    let expected = case.verdicts(&oracle::requests(log, 0));
+    agree(&args, &expected, &decisions(&format!("- {args}"), log), log);
+    let refused = |verdict: &&Verdict| **verdict == Verdict::Refused;
+    expected.iter().filter(refused).count()
+}
+
+#[test]
+fn the_command_agrees_on_more_keys_than_its_first_table_holds() {
+    // Every key in each of three rounds, some with names too long for a cell.
+    let keys = 18_000;
+    let key = |i: i64| match i % 5 {
+        0 => format!("{i}-{}", "k".repeat(60)),
+        _ => format!("k{i}"),
+    };
+    let log = lines((0..3 * keys).map(|i| (key(i % keys), 1_431_857_103 + i / 4_000)));
+    for case in cases(&[2], &[0], &[1]) {
+        if case.period == "day" {
+            assert!(refused_as_the_oracle_does(case, &log) > 15_000);
+        }
+    }
+}
+
+#[test]
+fn a_key_in_use_for_years_keeps_what_it_used_while_others_come_and_go() {
+    let month_s = 30 * 86_400;
+    let case = Case {
+        limit: Limit {
+            count: 1,
+            period_s: 86_400,
+            burst: 1_000,
+        },
+        period: "day",
+        burst_named: true,
+        fixed_window: false,
+        cost: 40,
+    };
+    for start_s in [-2_203_891_200, -5 * 365 * 86_400, 1_431_857_103] {
+        let months = (0..12 * 17).flat_map(|month| {
+            let at_s = start_s + month * month_s;
+            let other = (format!("other{}", month % 40), at_s + 7);
+            [("busy".to_owned(), at_s), other]
+        });
+        assert!(refused_as_the_oracle_does(case, &lines(months)) > 20);
+    }
+}
+
+#[test]
+fn a_key_in_use_for_longer_than_can_be_told_apart_is_an_error() {
+    let month_s = 30 * 86_400;
+    let months = |count| (0..count).map(move |month| ("busy".to_owned(), month * month_s));
+    let args = "- --limit 1/day;burst=1000 --cost 40 --json";
+    let finished = command::replay(args, &lines(months(12 * 20)));
+    assert_eq!(finished.code, Some(1));
+    assert!(
+        finished.err.contains("more than 9 years"),
+        "{}",
+        finished.err
+    );
+    let report: serde_json::Value =
+        serde_json::from_slice(&finished.out).expect("the report is JSON");
+    assert!(report["requests"].as_u64() > Some(12 * 18));
+
+    // A pause in which it becomes full is enough.
+    let paused = months(12 * 20).map(|(key, at_s)| {
+        let pause_s = if at_s > month_s * 115 {
+            1_000 * 86_400
+        } else {
+            0
+        };
+        (key, at_s + pause_s)
+    });
+    assert_eq!(command::replay(args, &lines(paused)).code, Some(0));
+}
+
 #[test]
 fn the_report_adds_up_to_the_decisions() {
     let log = real_log();

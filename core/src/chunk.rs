@@ -14,13 +14,19 @@ use crate::error::{Error, Result};
 use crate::key::{NAME_BYTES_MAX, read_word};
 use crate::region::{Region, header};
 use crate::table::CellOwner;
-use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-const PAYLOAD: usize = 48;
+const CHUNK_BYTES: usize = 64;
+const PAYLOAD: usize = CHUNK_BYTES - 16;
 const CHAIN_MAX: usize = NAME_BYTES_MAX.div_ceil(PAYLOAD);
 const TAKEN: u64 = 1 << 63;
 /// What [`Error::Full`] says there is no room for.
 pub(crate) const WHAT: &str = "long name";
+
+/// Bytes of the chunks that a name of `len` bytes takes.
+pub(crate) fn bytes(len: usize) -> u64 {
+    (len.div_ceil(PAYLOAD).min(CHAIN_MAX) * CHUNK_BYTES) as u64
+}
 
 fn owner_word(owner: CellOwner) -> u64 {
     TAKEN
@@ -59,14 +65,16 @@ pub(crate) fn write(
                 });
             }
             looked += 1;
-            next = if next + 1 >= section.units {
-                0
-            } else {
-                next + 1
+            // The hint may be anything.
+            next = match next.checked_add(1) {
+                Some(after) if after < section.units => after,
+                _ => 0,
             };
             region.reach(section, next)?;
             let word = region.word(section.at(next));
-            let before = word.load(Relaxed);
+            // Acquire: pairs with the exchange below, so that the owner's cell is seen no older than it
+            // was when the chunk became its own: claimed, and of that incarnation.
+            let before = word.load(Acquire);
             let is_free =
                 before & TAKEN == 0 || (owner_of(before) != owner && !is_current(owner_of(before)));
             // An incarnation never comes back while its word stands here, so what was free above is

@@ -53,6 +53,13 @@ impl Engine {
         ))
     }
 
+    /// The descriptor whose kernel lock keeps this process's session alive; `None` over memory of
+    /// this process alone.
+    #[cfg(all(not(loom), unix))]
+    pub fn session_fd(&self) -> Option<std::os::fd::RawFd> {
+        self.sessions.fd()
+    }
+
     pub(crate) fn new(region: Region, sessions: Sessions, share_percent: u32) -> Self {
         Self {
             objects: Table::new(&region),

@@ -116,7 +116,8 @@ pub enum Error {
     },
     /// The region is in use, so that it cannot be replaced or removed.
     #[error(
-        "{path} is in use by {sessions} open sessions and {detached} detached holds;          stop its users first"
+        "{path} is in use by {sessions} open sessions and {detached} detached holds; \
+         stop its users first"
     )]
     InUse {
         /// The file.
@@ -128,7 +129,8 @@ pub enum Error {
     },
     /// Another process has been at work on the region's file for longer than this one waits.
     #[error(
-        "another process is {what} and has not finished; try again, and if that does not help,          look whether that process is stopped"
+        "another process is {what} and has not finished; try again, and if that does not help, \
+         look whether that process is stopped"
     )]
     Contended {
         /// What the other process is doing.

@@ -1,15 +1,14 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! A limiter's name is an object whose value says which *limit slot* is current (bits 0..16, plus 1)
-//! and which one it replaced, if keys under that may remain (bits 16..32, plus 1); it counts its changes
-//! (bits 32..64), so that it never repeats. A slot never changes while it is in use: changing a limit
-//! fills another slot and exchanges the name's value.
+//! and which one it replaced, if keys under that may remain (bits 16..32, plus 1). A slot never
+//! changes while it is in use: changing a limit fills another slot and exchanges the name's value.
 //!
 //! # A limit slot
 //!
 //! | bytes | field | written by |
 //! |---|---|---|
-//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use, 3 leaving), 2..8 and 8..20 the claimant's session, 32..64 generation, one higher for each use | exchange |
+//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use), 2..8 and 8..20 the claimant's session, 20 replaced, 32..64 generation, one higher for each use | exchange |
 //! | 8..48 | the limit, as [`Prepared::encode`] gives it | its claimant |
 //! | 48..56 | hash of the limiter's name, which seeds its keys' hash | its claimant |
 //! | 56..60 | the limiter name's cell | its claimant |
@@ -31,21 +30,21 @@
 //! ```
 //!
 //! Limit and value are in one word, so that converting a key is one exchange that keeps what was used.
-//! A changer that dies leaves (b, a): checks go on converting, the next change finishes the sweep. One
-//! that stands still in the sweep may be overtaken by any number of changes, so that a and b are other
-//! limits when it goes on: each of its steps reads a word, then looks whether the name still says (b, a),
-//! then exchanges that very word, and no such word ever repeats.
+//! A changer that dies leaves (b, a): checks go on converting, the next change finishes the sweep.
 //!
-//! Before the name lets go of a, slot a goes into *leaving*: should whoever lets go die before it frees
-//! the slot, the slot is known to be nobody's.
+//! A changer that is stopped may go on when the change is long over and slot a is another limiter's.
+//! So each exchange of the sweep reads its word first, and then that the name's word is still the one
+//! that the change began with. That word never repeats: its serial rises with each exchange.
+//!
+//! Once b is named, a's control word says *replaced*, so that references to a look again.
 
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::key::{self, Hasher};
+use crate::key::{self, Hasher, NAME_BYTES_MAX};
 use crate::limit::{Decision, Limit, Moment, PREPARED_WORDS, Prepared, Verdict, convert};
 use crate::limiter_key::{
-    KeyState, LimiterKey, claimed_limit, reclaimed_at_ns, with_claimed_limit,
+    KeyState, LimiterKey, LimiterKeys, claimed_limit, reclaimed_at_ns, with_claimed_limit,
 };
 use crate::object::{Kind, Name, Object, Plain};
 use crate::region::memory::Line;
@@ -53,13 +52,16 @@ use crate::region::{LIMITS, Region, header};
 use crate::session::{GENERATION_BITS, SessionId};
 use crate::sync::fence;
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+#[cfg(all(test, not(loom)))]
+mod stopped;
 
 const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
 const IN_USE: u64 = 2;
-/// In use still, until its limiter's name says no more.
-const LEAVING: u64 = 3;
+/// In a control word: another limit took this one's place.
+const REPLACED: u64 = 1 << 20;
 pub(crate) const OVERFLOW: usize = 64;
 
 /// A limiter opened for use: its limit, read once.
@@ -114,19 +116,23 @@ pub(crate) fn hasher(region: &Region, limit: u32) -> Hasher {
 /// The limit in a slot; `None` if the slot is free or its words are none that a limit has.
 pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
     let at = region.limit_at(limit % LIMITS);
-    let control = region.word(at).load(Acquire);
-    let mut words = [0; PREPARED_WORDS];
-    for (i, word) in words.iter_mut().enumerate() {
-        *word = region.word(at + 8 + i * 8).load(Relaxed);
+    for _ in 0..ROUNDS_MAX {
+        let control = region.word(at).load(Acquire);
+        if control & 3 != IN_USE {
+            return None;
+        }
+        let mut words = [0; PREPARED_WORDS];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = region.word(at + 8 + i * 8).load(Relaxed);
+        }
+        // Acquire: the loads above come before the one below; pairs with the fence in `fill_limit`.
+        fence(Acquire);
+        // Otherwise it was replaced, which changes nothing here, or freed.
+        if region.word(at).load(Relaxed) == control {
+            return Prepared::decode_trusted(words);
+        }
     }
-    let prepared = (control & 3 >= IN_USE)
-        .then(|| Prepared::decode_trusted(words))
-        .flatten();
-    // Acquire: the loads above come before this one.
-    fence(Acquire);
-    (region.word(at).load(Relaxed) == control)
-        .then_some(prepared)
-        .flatten()
+    None
 }
 
 /// What a key inserted now under `limit` starts from: the overflow bucket's level, and never a time
@@ -137,6 +143,8 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
     for _ in 0..ROUNDS_MAX {
         let state = bucket.load();
         if phase(state) != LIVE {
+            // Closed, and so final: the limit was changed after the insertion began.
+            level = KeyState(state).value();
             break;
         }
         let state = KeyState(state);
@@ -159,12 +167,22 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
     prepared(region, limit).map_or(level, |limit| level.max(limit.fresh_value(moment)))
 }
 
+/// A change of a limiter's limit that is under way.
+pub(crate) struct Change {
+    /// Byte offset of the name's state word, and what it says for as long as the change lasts.
+    at: usize,
+    state: u128,
+    slots: Slots,
+    current: u32,
+    previous: u32,
+    /// The previous limit and the current one; `None` if the region is damaged there.
+    limits: Option<(Prepared, Prepared)>,
+}
+
 #[derive(Clone, Copy)]
 struct Slots {
     current: Option<u32>,
     previous: Option<u32>,
-    /// How many changes there were, in 32 bits.
-    changes: u64,
 }
 
 impl Slots {
@@ -177,65 +195,12 @@ impl Slots {
         Self {
             current: slot(value),
             previous: slot(value >> 16),
-            changes: value >> 32,
-        }
-    }
-
-    /// What follows, in a word that was never there.
-    fn next(self, current: Option<u32>, previous: Option<u32>) -> Self {
-        Self {
-            current,
-            previous,
-            changes: (self.changes + 1) & 0xffff_ffff,
         }
     }
 
     fn encode(self) -> u64 {
         let slot = |slot: Option<u32>| slot.map_or(0, |slot| u64::from(slot) + 1);
-        slot(self.current) | slot(self.previous) << 16 | self.changes << 32
-    }
-}
-
-/// A change of a limit that was begun and may not be over.
-struct Change<'a> {
-    /// The limiter name's state word, and what it says.
-    word: &'a crate::sync::Wide,
-    state: u128,
-    current: u32,
-    previous: u32,
-    moment: Moment,
-}
-
-impl<'a> Change<'a> {
-    fn read(engine: &'a Engine, name: &Found, now_ns: u64) -> Option<Self> {
-        let word = engine.region.wide(name.at);
-        let state = word.load();
-        let slots = Slots::decode(Plain::decode(state).value);
-        if phase(state) != LIVE {
-            return None;
-        }
-        Some(Self {
-            word,
-            state,
-            current: slots.current?,
-            previous: slots.previous?,
-            moment: engine.moment(now_ns),
-        })
-    }
-
-    /// Whether it is not over yet. What was read before this was read while it was on: its two slots
-    /// are not used anew before it is over, and the name's word never repeats.
-    fn is_on(&self) -> bool {
-        self.word.load() == self.state
-    }
-
-    /// Lets the name say the current limit only; `false` if somebody else did.
-    fn end(&self) -> bool {
-        let plain = Plain::decode(self.state);
-        let slots = Slots::decode(plain.value);
-        let value = slots.next(slots.current, None).encode();
-        let done = Plain { value, ..plain };
-        self.word.compare_exchange(self.state, done.encode()).is_ok()
+        slot(self.current) | slot(self.previous) << 16
     }
 }
 
@@ -251,6 +216,19 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
     ) -> Result<LimiterRef> {
+        self.open_limiter_by_clock(name, limit, update, by, || now_ns)
+    }
+
+    /// [`open_limiter`](Self::open_limiter) with a clock, which a change reads for each key: keys may be
+    /// in use while it goes through them.
+    pub fn open_limiter_by_clock(
+        &self,
+        name: &[u8],
+        limit: Limit,
+        update: bool,
+        by: SessionId,
+        now_ns: impl Fn() -> u64,
+    ) -> Result<LimiterRef> {
         let name = Name::new(&self.region, "limiter name", name)?;
         let object = Object {
             engine: self,
@@ -259,14 +237,13 @@ impl Engine {
         };
         let asked = limit.prepare();
         for _ in 0..ROUNDS_MAX {
-            let found = self.insert_object(&object, by, now_ns)?;
-            let plain = Plain::decode(found.state);
-            let slots = Slots::decode(plain.value);
+            let found = self.insert_object(&object, by, now_ns())?;
+            let slots = Slots::decode(Plain::decode(found.state).value);
             let existing = slots.current.and_then(|id| prepared(&self.region, id));
             match existing {
                 Some(existing) if existing == asked => {
                     if slots.previous.is_some() {
-                        self.finish_change(&found, now_ns);
+                        self.finish_change(&found, &now_ns);
                     }
                     if let Some(limiter) = self.limiter_ref(&name) {
                         return Ok(limiter);
@@ -282,40 +259,50 @@ impl Engine {
                 _ => {}
             }
             if slots.previous.is_some() {
-                self.finish_change(&found, now_ns);
+                self.finish_change(&found, &now_ns);
                 continue;
             }
-            let (id, control) = self.claim_limit(by)?;
-            self.fill_limit(id, asked, &name, found.cell, slots.current.is_none());
-            // Release: the slot's words come before it is in use.
-            let in_use = control & !3 | IN_USE;
-            let _ = self
-                .limit_control(id)
-                .compare_exchange(control, in_use, AcqRel, Relaxed);
-            let after = Plain {
-                value: slots.next(Some(id), slots.current).encode(),
-                ..plain
-            };
-            let word = self.region.wide(found.at);
-            if word
-                .compare_exchange(found.state, after.encode())
-                .is_err()
-            {
-                let _ = self.limit_control(id).compare_exchange(
-                    in_use,
-                    in_use & !3 | FREE,
-                    AcqRel,
-                    Relaxed,
-                );
+            if !self.name_limit(&name, &found, asked, by)? {
                 continue;
             }
-            if let Ok(found) = self.insert_object(&object, by, now_ns) {
-                self.finish_change(&found, now_ns);
+            if let Ok(found) = self.insert_object(&object, by, now_ns()) {
+                self.finish_change(&found, &now_ns);
             }
         }
         Err(Error::Damaged {
             what: "a limiter never settles",
         })
+    }
+
+    /// Writes a limit to a slot and makes it the current one of the limiter whose name was found;
+    /// `false` if the name's word changed since.
+    fn name_limit(
+        &self,
+        name: &Name,
+        found: &Found,
+        limit: Prepared,
+        by: SessionId,
+    ) -> Result<bool> {
+        let plain = Plain::decode(found.state);
+        let current = Slots::decode(plain.value).current;
+        let (id, control) = self.claim_limit(by)?;
+        self.fill_limit(id, limit, name, found.cell, current.is_none());
+        // Release: the slot's words come before it is in use.
+        let in_use = control & !3 | IN_USE;
+        let slot = self.limit_control(id);
+        let _ = slot.compare_exchange(control, in_use, AcqRel, Relaxed);
+        let next = Slots {
+            current: Some(id),
+            previous: current,
+        };
+        let word = self.region.wide(found.at);
+        let is_named = word
+            .compare_exchange(found.state, plain.next(next.encode()).encode())
+            .is_ok();
+        if !is_named {
+            let _ = slot.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
+        }
+        Ok(is_named)
     }
 
     /// The limiter `name` as it is; `None` if there is none.
@@ -368,7 +355,7 @@ impl Engine {
                 let is_abandoned = recover
                     && match word & 3 {
                         CLAIMED_SLOT => !self.sessions.is_alive(&self.region, claimant),
-                        IN_USE | LEAVING => self.is_orphan(id),
+                        IN_USE => self.is_orphan(id),
                         _ => false,
                     };
                 if word & 3 != FREE && !is_abandoned {
@@ -401,13 +388,17 @@ impl Engine {
             phase(state) == LIVE && (slots.current == Some(id) || slots.previous == Some(id));
         let control = self.limit_control(id).load(Acquire);
         let claimant = SessionId::from_bits(control >> 2 & ((1 << (GENERATION_BITS + 12)) - 1));
-        // Between filling the slot and naming it its claimant lives.
-        let is_left = control & 3 == LEAVING || !self.sessions.is_alive(&self.region, claimant);
+        // Between filling the slot and naming it its claimant lives; a slot that was replaced had its
+        // name, and whoever took that away may have died before it freed the slot.
+        let is_left = control & REPLACED != 0 || !self.sessions.is_alive(&self.region, claimant);
         !is_named && is_left && self.is_unused(id)
     }
 
     fn fill_limit(&self, id: u32, limit: Prepared, name: &Name, cell: u32, is_first: bool) {
         let at = self.region.limit_at(id);
+        // Release: whoever still reads the slot as it was, and sees a word written below, finds its
+        // control changed. Pairs with the fence in `prepared`.
+        fence(Release);
         for (i, word) in limit.encode().into_iter().enumerate() {
             self.region.word(at + 8 + i * 8).store(word, Relaxed);
         }
@@ -432,41 +423,93 @@ impl Engine {
 
     /// Moves the overflow level and every key from the previous limit to the current one, then frees
     /// the previous slot. Any number of processes may be at it, and any of them may be late.
-    fn finish_change(&self, name: &Found, now_ns: u64) {
-        let Some(change) = Change::read(self, name, now_ns) else {
-            return;
-        };
-        if let (Some(new), Some(old)) = (
-            prepared(&self.region, change.current),
-            prepared(&self.region, change.previous),
-        ) {
-            self.move_overflow(&change, &old, &new);
-            // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
-            // under the old one.
-            fence(SeqCst);
-            self.limiter_keys.for_each(&self.region, |_, at, _| {
-                self.convert_cell(&change, at, &old, &new);
-            });
+    fn finish_change(&self, name: &Found, now_ns: &dyn Fn() -> u64) {
+        if let Some(change) = self.change_under_way(name.at) {
+            self.sweep(&change, now_ns);
         }
-        self.drop_previous(&change);
     }
 
-    fn drop_previous(&self, change: &Change<'_>) {
+    /// The change of the limiter whose name's state word lies at `at`; `None` if none is under way.
+    fn change_under_way(&self, at: usize) -> Option<Change> {
+        let state = self.region.wide(at).load();
+        if phase(state) != LIVE {
+            return None;
+        }
+        let slots = Slots::decode(Plain::decode(state).value);
+        let (current, previous) = (slots.current?, slots.previous?);
+        let change = Change {
+            at,
+            state,
+            slots,
+            current,
+            previous,
+            limits: prepared(&self.region, previous).zip(prepared(&self.region, current)),
+        };
+        // If so, both limits were this change's when they were read.
+        self.is_under_way(&change).then_some(change)
+    }
+
+    /// The change to the limit of `limiter` from the one in slot `previous`.
+    fn change_to(&self, limiter: &LimiterRef, previous: u32) -> Option<Change> {
+        let object = Object {
+            engine: self,
+            kind: Kind::Limiter,
+            name: &limiter.name,
+        };
+        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        let change = self.change_under_way(found.at)?;
+        // The same use of the slot as when the reference was opened, and so the same change.
+        let is_same = change.current == limiter.id
+            && self.limit_control(limiter.id).load(Acquire) == limiter.control
+            && limiter.previous == Some(previous);
+        (is_same && change.previous == previous).then_some(change)
+    }
+
+    /// Whether a change still lasts. Ask between reading a word that is under either of its slots and
+    /// exchanging it: the word is then this change's, whoever had the slots before or has them after.
+    fn is_under_way(&self, change: &Change) -> bool {
+        self.region.wide(change.at).load() == change.state
+    }
+
+    fn sweep(&self, change: &Change, now_ns: &dyn Fn() -> u64) {
+        self.mark_replaced(change);
+        self.move_overflow(change, now_ns());
+        // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
+        // under the old one.
+        fence(SeqCst);
+        self.limiter_keys.for_each(&self.region, |cell, _, _| {
+            self.convert_cell(cell, change, now_ns);
+        });
+        self.drop_previous(change);
+    }
+
+    /// Makes references to the previous limit look again.
+    fn mark_replaced(&self, change: &Change) {
         let control = self.limit_control(change.previous);
-        let before = control.load(Acquire);
-        // Named still, so the control word that was read is of this use.
-        if !change.is_on() {
-            return;
+        let word = control.load(Acquire);
+        if word & 3 == IN_USE && self.is_under_way(change) {
+            // Losing means that somebody else did it, or that the change is over.
+            let _ = control.compare_exchange(word, word | REPLACED, AcqRel, Relaxed);
         }
-        let leaving = before & !3 | LEAVING;
-        if before & 3 == IN_USE {
-            let _ = control.compare_exchange(before, leaving, AcqRel, Relaxed);
-        }
-        // What was converted may be idle sooner. Before the change is over, so that whoever dies
-        // after this has said so.
-        self.limiter_keys.stir(&self.region);
-        if change.end() && before & 3 >= IN_USE {
-            let _ = control.compare_exchange(leaving, leaving & !3 | FREE, AcqRel, Relaxed);
+    }
+
+    fn drop_previous(&self, change: &Change) {
+        let control = self.limit_control(change.previous);
+        // Read while the change lasts, if the exchange below says so.
+        let in_use = control.load(Acquire);
+        let plain = Plain::decode(change.state);
+        let slots = Slots {
+            previous: None,
+            ..change.slots
+        };
+        let word = self.region.wide(change.at);
+        if word
+            .compare_exchange(change.state, plain.next(slots.encode()).encode())
+            .is_ok()
+            && in_use & 3 == IN_USE
+        {
+            let _ = control.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
+            self.limiter_keys.stir(&self.region);
         }
     }
 
@@ -485,60 +528,64 @@ impl Engine {
         is_unused
     }
 
-    /// Exchanges one key from the previous to the current limit, or the claim of one that is just
-    /// being inserted: whoever inserts it may stand still for as long as it likes.
-    fn convert_cell(&self, change: &Change<'_>, at: usize, old: &Prepared, new: &Prepared) {
-        let word = self.region.wide(at);
+    /// Exchanges one key from the previous to the current limit, or the claim of one that is just being
+    /// inserted: whoever inserts it may stand still for as long as it likes.
+    fn convert_cell(&self, cell: u32, change: &Change, now_ns: &dyn Fn() -> u64) {
+        let word = self.limiter_keys.state(&self.region, cell);
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
-            let after = match phase(state) {
-                CLAIMED if claimed_limit(state) == change.previous => {
-                    with_claimed_limit(state, change.current)
-                }
-                LIVE if KeyState(state).limit() == change.previous => {
-                    self.converted(KeyState(state), change.current, old, new, change.moment)
-                }
-                _ => return,
+            let is_claim = match phase(state) {
+                CLAIMED => claimed_limit(state) == change.previous,
+                LIVE => KeyState(state).limit() == change.previous,
+                _ => false,
             };
-            // Named still, so the word that was read is under the limit that is meant.
-            if !change.is_on() || word.compare_exchange(state, after).is_ok() {
+            // Asked after the word was read: it is under the limit that is meant.
+            if !is_claim || !self.is_under_way(change) {
                 return;
+            }
+            if phase(state) == CLAIMED {
+                let after = with_claimed_limit(state, change.current);
+                let _ = word.compare_exchange(state, after);
+            } else {
+                self.convert_key(cell, state, change, now_ns());
             }
         }
     }
 
-    /// A key's word under another limit: in another generation, so that it is no word that was there
-    /// before should the limit change back.
-    fn converted(
-        &self,
-        state: KeyState,
-        current: u32,
-        old: &Prepared,
-        new: &Prepared,
-        moment: Moment,
-    ) -> u128 {
-        let value = convert(old, state.value(), new, moment);
-        state.with_limit(current, value).next_generation().0
+    /// Exchanges a key whose state was `state` while the change lasted. `now_ns` is best read after the
+    /// state: from before, it takes for used what was refilled in between.
+    fn convert_key(&self, cell: u32, state: u128, change: &Change, now_ns: u64) {
+        let state = KeyState(state);
+        // In a damaged region, what was used is not known.
+        let value = change.limits.map_or(0, |(old, new)| {
+            convert(&old, state.value(), &new, self.moment(now_ns))
+        });
+        // In another generation, so that it is no word that was there before should the limit change
+        // back.
+        let after = state.with_limit(change.current, value).next_generation();
+        let word = self.limiter_keys.state(&self.region, cell);
+        let _ = word.compare_exchange(state.0, after.0);
     }
 
     /// Closes the previous limit's overflow bucket and opens the current one's at its level. Any
     /// number of processes may do it at once: what it starts from no longer changes once closed.
-    fn move_overflow(&self, change: &Change<'_>, old: &Prepared, new: &Prepared) {
-        let bucket = |id: u32| self.region.wide(self.region.limit_at(id) + OVERFLOW);
+    fn move_overflow(&self, change: &Change, now_ns: u64) {
+        let bucket = |id| self.region.wide(self.region.limit_at(id) + OVERFLOW);
         let (from, to) = (bucket(change.previous), bucket(change.current));
         for _ in 0..ROUNDS_MAX {
             let state = from.load();
-            if !change.is_on() {
-                return;
-            }
-            if phase(state) != LIVE || from.compare_exchange(state, state & !7 | CLAIMED).is_ok() {
+            if phase(state) != LIVE
+                || !self.is_under_way(change)
+                || from.compare_exchange(state, state & !7 | CLAIMED).is_ok()
+            {
                 break;
             }
         }
-        let before = to.load();
-        if phase(before) == CLAIMED && change.is_on() {
-            // Should the change be over by now, the exchange fails: the bucket was opened before.
-            let level = convert(old, KeyState(from.load()).value(), new, change.moment);
+        let (closed, before) = (from.load(), to.load());
+        if phase(before) == CLAIMED && self.is_under_way(change) {
+            let level = change.limits.map_or(0, |(old, new)| {
+                convert(&old, KeyState(closed).value(), &new, self.moment(now_ns))
+            });
             let open = KeyState(before & !7 | LIVE).with_value(level);
             let _ = to.compare_exchange(before, open.0);
         }
@@ -572,9 +619,9 @@ impl Engine {
             .find(&self.region, object.hash(), &object)
             .is_some_and(|found| {
                 let slots = Slots::decode(Plain::decode(found.state).value);
-                // A slot that it no longer replaces may be another limiter's by now.
+                // Under the previous slot there may be another limiter's keys once the change is over.
                 slots.current == Some(limiter.id)
-                    && slots.previous == limiter.previous
+                    && (limiter.previous.is_none() || limiter.previous == slots.previous)
                     && self.limit_control(limiter.id).load(Acquire) == limiter.control
             })
     }
@@ -590,28 +637,34 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
     ) -> Result<Checked> {
-        key::check_name("key", key)?;
-        self.check_first(&LimiterKey::new(self, limiter, key), cost, by, now_ns)
+        match self.check_known(limiter, key, cost, now_ns) {
+            Some(checked) => Ok(checked),
+            None => self.check_elsewhere(limiter, key, cost, by, now_ns),
+        }
     }
 
-    /// Looks where most keys are: in the first cell that they may be in.
+    /// The common case of [`check`](Self::check) alone: a key in the first cell that it may be in,
+    /// undisturbed. `None` says only that this was not the case.
     #[inline(always)]
-    fn check_first(
+    pub fn check_known(
         &self,
-        entry: &LimiterKey<'_>,
+        limiter: &LimiterRef,
+        key: &[u8],
         cost: u64,
-        by: SessionId,
         now_ns: u64,
-    ) -> Result<Checked> {
-        let limiter = entry.limiter;
-        if let Some((line, _, state)) =
-            self.limiter_keys
-                .find_first(&self.region, entry.hash, entry)
-            && let Some(checked) = self.check_line(limiter, line, state, cost, now_ns)
-        {
-            return Ok(checked);
+    ) -> Option<Checked> {
+        if key.is_empty() || key.len() > NAME_BYTES_MAX {
+            return None;
         }
-        self.check_elsewhere(limiter, entry.key, cost, by, now_ns)
+        self.check_first(&LimiterKey::new(self, limiter, key), cost, now_ns)
+    }
+
+    #[inline(always)]
+    fn check_first(&self, entry: &LimiterKey<'_>, cost: u64, now_ns: u64) -> Option<Checked> {
+        let (line, _, state) = self
+            .limiter_keys
+            .find_first(&self.region, entry.hash, entry)?;
+        self.check_line(entry.limiter, line, state, cost, now_ns)
     }
 
     /// Not in its first cell: in another, or nowhere yet.
@@ -624,8 +677,11 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
     ) -> Result<Checked> {
+        key::check_name("key", key)?;
         let entry = LimiterKey::new(self, limiter, key);
-        if let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) {
+        if let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry)
+            && KeyState(found.state).limit() == limiter.id
+        {
             let line = self.region.line(found.at);
             if let Some(checked) = self.check_line(limiter, line, found.state, cost, now_ns) {
                 return Ok(checked);
@@ -634,7 +690,7 @@ impl Engine {
         self.check_slowly(&entry, cost, by, now_ns)
     }
 
-    /// Decides on a key found in `line` with `state`; `None` if the key or its limit changed meanwhile.
+    /// Decides on a key found in `line` with `state`, under the limiter's own limit; `None` if the key or its limit changed meanwhile.
     #[inline(always)]
     fn check_line(
         &self,
@@ -646,16 +702,14 @@ impl Engine {
     ) -> Option<Checked> {
         let state = KeyState(state);
         // Acquire: after the state. A slot still the limiter's own means that the state was, too.
-        if state.limit() != limiter.id
-            || self.region.word(limiter.control_at).load(Acquire) != limiter.control
-        {
+        if self.region.word(limiter.control_at).load(Acquire) != limiter.control {
             return None;
         }
         let moment = self.moment(now_ns);
         let value = state.value();
         let verdict = limiter.prepared.check(value, moment, cost);
         match verdict {
-            Verdict::Allowed { new_value } if new_value != value => {
+            Verdict::Allowed { new_value } if cost != 0 => {
                 // Release: nothing but itself. Acquire: the caller goes on after its admission.
                 let after = state.with_value(new_value);
                 line.state().compare_exchange(state.0, after.0).ok()?;
@@ -684,12 +738,18 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Checked> {
         let mut limiter = entry.limiter.clone();
-        for round in 0..ROUNDS_MAX {
+        for _ in 0..ROUNDS_MAX {
             let slot = self.region.limit_at(limiter.id);
             // Before the search: an insertion after this moves the bucket on, and the charge fails.
             let bucket = self.region.wide(slot + OVERFLOW).load();
-            if (round > 0 || !self.is_current_limit(&limiter)) && !self.is_current_limit(&limiter) {
+            if !self.is_current_limit(&limiter) {
                 limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                continue;
+            }
+            if phase(bucket) != LIVE {
+                // Not open yet: a key inserted now would start from nothing, whatever it has used of
+                // the bucket before.
+                self.open_overflow(&limiter, now_ns);
                 continue;
             }
             let entry = entry.of(&limiter);
@@ -700,20 +760,12 @@ impl Engine {
             match found {
                 Ok(found) if KeyState(found.state).limit() != limiter.id => {
                     let previous = KeyState(found.state).limit();
-                    if let Some(old) = prepared(&self.region, previous) {
-                        let (id, new) = (limiter.id, &limiter.prepared);
-                        let state = KeyState(found.state);
-                        let after = self.converted(state, id, &old, new, self.moment(now_ns));
-                        // Still the limiter's previous one, so it was when the word was found; and that
-                        // word is exchanged, no other that may be there by now.
-                        if self.is_current_limit(&limiter)
-                            && self
-                                .region
-                                .wide(found.at)
-                                .compare_exchange(found.state, after)
-                                .is_ok()
-                        {
-                            self.limiter_keys.stir(&self.region);
+                    match self.change_to(&limiter, previous) {
+                        Some(change) => {
+                            self.convert_key(found.cell, found.state, &change, now_ns);
+                        }
+                        None => {
+                            limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
                         }
                     }
                 }
@@ -735,11 +787,9 @@ impl Engine {
                 }) if self.reclaim_long_names(now_ns) => {}
                 // No room is not the key's fault: the bucket that such keys share decides.
                 Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
+                    let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
                     if let Some(checked) = self.check_overflow(&limiter, bucket, cost, now_ns) {
                         return Ok(checked);
-                    }
-                    if phase(bucket) != LIVE {
-                        self.finish_change_of(&limiter.name, now_ns);
                     }
                 }
                 Err(error) => return Err(error),
@@ -750,14 +800,13 @@ impl Engine {
         })
     }
 
-    fn finish_change_of(&self, name: &Name, now_ns: u64) {
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name,
-        };
-        if let Some(found) = self.objects.find(&self.region, object.hash(), &object) {
-            self.finish_change(&found, now_ns);
+    /// Opens the overflow bucket of a limit that has just replaced another.
+    fn open_overflow(&self, limiter: &LimiterRef, now_ns: u64) {
+        let change = limiter
+            .previous
+            .and_then(|previous| self.change_to(limiter, previous));
+        if let Some(change) = change {
+            self.move_overflow(&change, now_ns);
         }
     }
 
@@ -768,9 +817,6 @@ impl Engine {
         cost: u64,
         now_ns: u64,
     ) -> Option<Checked> {
-        if phase(bucket) != LIVE {
-            return None;
-        }
         let state = KeyState(bucket);
         let moment = self.moment(now_ns);
         let verdict = limiter.prepared.check(state.value(), moment, cost);
@@ -816,10 +862,13 @@ impl Engine {
             };
             let state = KeyState(found.state);
             if state.limit() != limiter.id {
-                let old = prepared(&self.region, state.limit());
-                let value = old.map_or(0, |old| {
-                    convert(&old, state.value(), &limiter.prepared, moment)
-                });
+                let Some(change) = self.change_to(&limiter, state.limit()) else {
+                    limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                    continue;
+                };
+                let value = change
+                    .limits
+                    .map_or(0, |(old, new)| convert(&old, state.value(), &new, moment));
                 let decision = limiter.prepared.peek(value, moment);
                 return Ok(Checked {
                     decision,
@@ -848,11 +897,11 @@ impl Engine {
         now_ns: u64,
         mut each: impl FnMut(usize, Checked),
     ) -> Result<()> {
+        // As many misses in flight as a core keeps apart, and few enough to stay in the first cache.
+        const AHEAD: usize = 32;
         for key in keys {
             key::check_name("key", key.as_ref())?;
         }
-        // As many misses in flight as a core keeps apart, and few enough to stay in the first cache.
-        const AHEAD: usize = 32;
         for (group, keys) in keys.chunks(AHEAD).enumerate() {
             let mut entries: [Option<LimiterKey<'_>>; AHEAD] = [const { None }; AHEAD];
             for (entry, key) in entries.iter_mut().zip(keys) {
@@ -861,10 +910,11 @@ impl Engine {
                 *entry = Some(ahead);
             }
             for (i, entry) in entries.iter().flatten().enumerate() {
-                each(
-                    group * AHEAD + i,
-                    self.check_first(entry, cost, by, now_ns)?,
-                );
+                let checked = match self.check_first(entry, cost, now_ns) {
+                    Some(checked) => checked,
+                    None => self.check_elsewhere(limiter, entry.key, cost, by, now_ns)?,
+                };
+                each(group * AHEAD + i, checked);
             }
         }
         Ok(())
@@ -875,8 +925,29 @@ impl Engine {
         self.limiter_keys.live_count(&self.region)
     }
 
-    /// The names of the limiters that begin with `prefix`, with their limits.
-    pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit)) {
+    /// Bytes that these keys take in the region: each its cell, its share of the block's header line,
+    /// and the chunks of a key too long for its cell. A region is sized so that the table is three
+    /// quarters full at the cap. Reads the whole table.
+    pub fn limiter_key_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.limiter_keys.for_each(&self.region, |_, at, state| {
+            if phase(state) == LIVE {
+                bytes += LimiterKeys::bytes(&self.region, at, state);
+            }
+        });
+        bytes
+    }
+
+    /// The names of the limiters that begin with `prefix`, with their limits and how many keys each
+    /// has now. Reads both tables whole; stops no one.
+    pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit, u64)) {
+        let mut keys = vec![0; LIMITS as usize];
+        self.limiter_keys.for_each(&self.region, |_, _, state| {
+            if phase(state) == LIVE {
+                keys[(KeyState(state).limit() % LIMITS) as usize] += 1;
+            }
+        });
+        let keys_under = |slot: Option<u32>| slot.map_or(0, |id| keys[(id % LIMITS) as usize]);
         self.objects.for_each(&self.region, |_, at, state| {
             if phase(state) != LIVE
                 || crate::object::Objects::kind(&self.region, at) != Kind::Limiter as u8
@@ -888,7 +959,8 @@ impl Engine {
             if let Some(limit) = slots.current.and_then(|id| prepared(&self.region, id))
                 && name.starts_with(prefix)
             {
-                visit(name, limit.definition());
+                let keys = keys_under(slots.current) + keys_under(slots.previous);
+                visit(name, limit.definition(), keys);
             }
         });
     }

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::key;
 use crate::limiter;
 use crate::region::memory::Line;
-use crate::region::{Region, Section, header};
+use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::SessionId;
 use crate::table::{
     CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field,
@@ -102,6 +102,16 @@ impl LimiterKeys {
 
     fn key_len(live: u128) -> u32 {
         field(live, 3, 5) as u32
+    }
+
+    /// Bytes that a live key takes, of its block and of the chunks.
+    pub(crate) fn bytes(region: &Region, at: usize, live: u128) -> u64 {
+        let cell = Self::section(region).bytes_per(CELLS_PER_BLOCK);
+        let chunks = match Self::key_len(live) {
+            0 => chunk::bytes((region.word(at + KEY + 8).load(Relaxed) >> 32) as usize),
+            _ => 0,
+        };
+        cell + chunks
     }
 
     /// The key in a cell; valid if the state word is unchanged after.
@@ -284,11 +294,14 @@ impl<'a> LimiterKey<'a> {
 impl Entry<LimiterKeys> for LimiterKey<'_> {
     #[inline(always)]
     fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        (state as u64 & MATCH_MASK == self.pattern || self.is_under_previous(state))
+            && self.has_key(region, line)
+    }
+
+    #[inline(always)]
+    fn matches_plainly(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
         // Phase, key length and limit in one comparison.
-        if state as u64 & MATCH_MASK != self.pattern && !self.is_under_previous(state) {
-            return false;
-        }
-        self.has_key(region, line)
+        state as u64 & MATCH_MASK == self.pattern && self.has_key(region, line)
     }
 
     fn payload(&self) -> u32 {

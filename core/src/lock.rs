@@ -40,8 +40,9 @@ use crate::error::{Error, Result};
 use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
 use crate::region::header;
 use crate::region::memory::Line;
-use crate::session::{GENERATION_BITS, Process, SessionId};
-use crate::table::{Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
+use crate::session::{GENERATION_BITS, Process, SessionId, Sessions};
+use crate::sync::fence;
+use crate::table::{Entry as _, Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
 use crate::waiter::PATIENCE_NS;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -49,6 +50,7 @@ const HELD: u128 = 1 << 3;
 const QUEUE: u128 = 1 << 4;
 const TIME: u32 = 23;
 const TIME_BITS: u32 = 52;
+const TIME_US_MAX: u64 = (1 << TIME_BITS) - 1;
 const TOKEN: u32 = 75;
 
 /// The shortest lease, in nanoseconds: one millisecond.
@@ -72,7 +74,9 @@ impl State {
             holder: None,
             queue: false,
             time_us: 0,
-            token,
+            // A floor past the highest is damaged: the lock then has no tokens left. Cut off at the
+            // word's end instead, its tokens would start anew.
+            token: token.min(TOKEN_MAX),
         }
     }
 
@@ -91,7 +95,7 @@ impl State {
     pub(crate) fn encode(self) -> u128 {
         let holder = self.holder.map_or(0, |session| HELD | session.bits() << 5);
         let queue = if self.queue { QUEUE } else { 0 };
-        let time_us = self.time_us.min((1 << TIME_BITS) - 1);
+        let time_us = self.time_us.min(TIME_US_MAX);
         LIVE | holder | queue | u128::from(time_us) << TIME | u128::from(self.token) << TOKEN
     }
 
@@ -107,11 +111,10 @@ impl State {
     }
 
     /// The word after `state` when `by` is granted the lock until `until_us`, and the token; phase and
-    /// queue are kept. `None` when tokens are used up.
+    /// queue are kept. `None` when tokens are used up. `until_us` is one that [`until_us`] gives.
     #[inline(always)]
     pub(crate) fn granted(state: u128, by: SessionId, until_us: u64) -> Option<(u64, u128)> {
         let token = field(state, TOKEN, 53) + 1;
-        let until_us = until_us.min((1 << TIME_BITS) - 1);
         let after = state & (PHASE_MASK | QUEUE)
             | HELD
             | by.bits() << 5
@@ -239,7 +242,11 @@ fn check_lease(lease_ns: u64) -> Result<()> {
 /// The engine's end of a lease, in microseconds: rounded up, so never before the holder's own.
 #[inline(always)]
 pub(crate) fn until_us(now_ns: u64, lease_ns: u64) -> u64 {
-    (now_ns + lease_ns).div_ceil(1_000)
+    // A time that no word can hold comes only from a region whose clock words are damaged.
+    now_ns
+        .saturating_add(lease_ns)
+        .div_ceil(1_000)
+        .min(TIME_US_MAX)
 }
 
 impl Engine {
@@ -264,7 +271,7 @@ impl Engine {
 
     /// Takes the lock if it is free and nobody is queued for it, or if its holder's lease is over or
     /// its session dead. One exchange on one line when nobody else is about.
-    #[inline(always)]
+    #[inline]
     pub fn try_acquire(
         &self,
         name: &Name,
@@ -272,21 +279,34 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Attempt> {
-        check_lease(lease_ns)?;
+        match self.try_acquire_free(name, by, now_ns, lease_ns) {
+            Some(grant) => Ok(Attempt::Granted(grant)),
+            None => self.try_acquire_slowly(name, by, now_ns, lease_ns),
+        }
+    }
+
+    /// The common case of [`try_acquire`](Self::try_acquire) alone: takes a lock that is known, free and
+    /// not queued for. `None` says only that this was not the case.
+    #[inline(always)]
+    pub fn try_acquire_free(
+        &self,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Option<Grant> {
         let object = Object {
             engine: self,
             kind: Kind::Lock,
             name,
         };
-        if let Some((line, cell, state)) =
-            self.objects
-                .find_first(&self.region, object.hash(), &object)
-            && State::is_plainly_free(state)
-            && let Some(grant) = self.take(line, cell, state, by, now_ns, lease_ns)?
-        {
-            return Ok(Attempt::Granted(grant));
+        let (line, cell, state) = self
+            .objects
+            .find_first(&self.region, object.hash(), &object)?;
+        if !State::is_plainly_free(state) || !(LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
+            return None;
         }
-        self.try_acquire_slowly(name, by, now_ns, lease_ns)
+        Self::take(line, cell, state, by, now_ns, lease_ns)
     }
 
     #[inline(never)]
@@ -297,6 +317,7 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Attempt> {
+        check_lease(lease_ns)?;
         for _ in 0..ROUNDS_MAX {
             let found = self.find_lock(name, by, now_ns)?;
             let state = State::decode(found.state);
@@ -304,7 +325,8 @@ impl Engine {
                 return Ok(Attempt::Busy);
             }
             let line = self.region.line(found.at);
-            if let Some(grant) = self.take(line, found.cell, found.state, by, now_ns, lease_ns)? {
+            Self::check_tokens(found.state)?;
+            if let Some(grant) = Self::take(line, found.cell, found.state, by, now_ns, lease_ns) {
                 return Ok(Attempt::Granted(grant));
             }
         }
@@ -329,7 +351,7 @@ impl Engine {
         }
         // Those who wait come first, but not for ever: all of them may be stopped.
         if state.holder.is_none() {
-            return state.time_us + PATIENCE_NS / 1_000 <= now_us;
+            return state.time_us.saturating_add(PATIENCE_NS / 1_000) <= now_us;
         }
         // Their time counts from when the lock is free.
         let word = self.region.wide(found.at);
@@ -337,39 +359,42 @@ impl Engine {
         false
     }
 
-    /// The granting exchange. `None` when the word changed since it was read.
+    /// The granting exchange. `None` when the word changed since it was read, or tokens are used up.
     #[inline(always)]
     pub(crate) fn take(
-        &self,
         line: Line<'_>,
         cell: u32,
         state: u128,
         by: SessionId,
         now_ns: u64,
         lease_ns: u64,
-    ) -> Result<Option<Grant>> {
+    ) -> Option<Grant> {
         let until_us = until_us(now_ns, lease_ns);
-        let Some((token, after)) = State::granted(state, by, until_us) else {
-            return Err(Error::TokensExhausted {
-                token: TOKEN_MAX,
-                max: TOKEN_MAX,
-            });
-        };
+        let (token, after) = State::granted(state, by, until_us)?;
         // Acquire: pairs with the release by which the last holder freed it, so the new holder sees
         // what the last one did. Release: publishes nothing but itself.
-        if line.state().compare_exchange(state, after).is_err() {
-            return Ok(None);
-        }
+        line.state().compare_exchange(state, after).ok()?;
         // When it began, for inspection. Relaxed, and a plain store: a hint whose low bits say which
         // token it belongs to. A stale store can only make an inspection say "not known".
         line.word(OWN)
             .store(now_ns & !0xfff | token & 0xfff, Relaxed);
-        Ok(Some(Grant {
+        Some(Grant {
             token,
             deadline_ns: until_us * 1_000,
             cell,
             word: after,
-        }))
+        })
+    }
+
+    /// Fails when the lock's tokens can rise no further.
+    pub(crate) fn check_tokens(state: u128) -> Result<()> {
+        match field(state, TOKEN, 53) {
+            TOKEN_MAX => Err(Error::TokensExhausted {
+                token: TOKEN_MAX,
+                max: TOKEN_MAX,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Frees a hold by its grant. One exchange when nobody waits; `now_ns` is asked only otherwise.
@@ -552,13 +577,27 @@ impl Engine {
             name,
         };
         let found = self.objects.find(&self.region, object.hash(), &object)?;
-        let freed = self.change(found.cell, |state| {
-            state.holder.is_some().then(|| state.freed(now_ns / 1_000))
+        self.break_found(&object, found.cell, by, now_ns)
+    }
+
+    /// Breaks a lock that was found in `cell`. By now the cell may be another lock's, and that one's
+    /// holder is not to lose it.
+    pub(crate) fn break_found(
+        &self,
+        object: &Object<'_>,
+        cell: u32,
+        by: Process,
+        now_ns: u64,
+    ) -> Option<Broken> {
+        let line = self.region.line(self.objects.at(cell));
+        let freed = self.change(cell, |state| {
+            (state.holder.is_some() && object.matches(&self.region, line, state.encode()))
+                .then(|| state.freed(now_ns / 1_000))
         })?;
-        self.note_break(found.cell, freed.token, by, now_ns);
+        self.note_break(object.name, freed.token, by, now_ns);
         Some(Broken {
             token: freed.token,
-            wake: self.hand_on(found.cell, freed, now_ns),
+            wake: self.hand_on(cell, freed, now_ns),
         })
     }
 
@@ -581,6 +620,8 @@ impl Engine {
                 && Objects::kind(&self.region, at) == Kind::Lock as u8
                 && Objects::name(&self.region, at).starts_with(prefix)
                 && let Some(status) = self.status(cell, now_ns)
+                // The cell may have become another lock's since.
+                && status.name.starts_with(prefix)
             {
                 visit(status);
             }
@@ -597,14 +638,15 @@ impl Engine {
             }
             let name = Objects::name(&self.region, at);
             let since = self.region.word(at + OWN).load(Relaxed);
-            // Acquire fence by the second load's own order; unchanged means that the name and the
-            // note were this state's.
+            // The loads above come before the one below; pairs with the fence in `Table::insert`.
+            // Unchanged means that the name and the note were this state's.
+            fence(Acquire);
             if word.load() != state {
                 continue;
             }
             let lock = State::decode(state);
             let hold = lock.holder.map(|holder| HoldStatus {
-                process: self.sessions.process(&self.region, holder),
+                process: Sessions::process(&self.region, holder),
                 detached: holder == SessionId::DETACHED,
                 lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
                 since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),
@@ -624,10 +666,10 @@ impl Engine {
         None
     }
 
-    fn note_break(&self, cell: u32, token: u64, by: Process, now_ns: u64) {
+    fn note_break(&self, name: &Name, token: u64, by: Process, now_ns: u64) {
         let hint = self.region.word(header::BREAK_HINT).fetch_add(1, Relaxed);
         let at = self.region.break_at(hint as u32 % crate::region::BREAKS);
-        let name = Objects::name(&self.region, self.objects.at(cell));
+        let name = name.to_vec();
         let put = |i: usize, value| self.region.word(at + i * 8).store(value, Relaxed);
         // A record is torn only if the ring goes once round during these stores; it is for people.
         put(0, now_ns);

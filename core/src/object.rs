@@ -81,6 +81,14 @@ impl Plain {
         }
     }
 
+    /// With another value, and a serial that tells the word from every one before.
+    pub(crate) fn next(self, value: u64) -> Self {
+        Self {
+            serial: self.serial + 1,
+            value,
+        }
+    }
+
     pub(crate) fn encode(self) -> u128 {
         LIVE | u128::from(self.serial.min(TOKEN_MAX)) << 11 | u128::from(self.value) << 64
     }
@@ -95,6 +103,7 @@ impl Objects {
     }
 
     /// Whether a cell is a lock's.
+    #[cfg(all(not(loom), target_os = "linux"))]
     pub(crate) fn is_lock(region: &Region, at: usize, _: u128) -> bool {
         Self::kind(region, at) == Kind::Lock as u8
     }

@@ -20,9 +20,9 @@
 //! extent only marks it, which keeps sweeps off untouched pages.
 //!
 //! Nothing in a region is a pointer. Whoever may write the file can falsify what it says; [`memory`]
-//! keeps that from ever becoming an access outside it. One thing cannot be kept off: a writer who
-//! *truncates* the file, or makes a hole in it on a full file system, makes the kernel send SIGBUS to
-//! those who touch the missing pages.
+//! keeps that from ever becoming an access outside it. One thing cannot be kept off: a writer who takes
+//! pages away (truncates the file, or makes holes in it or falsifies which there are while the file
+//! system is full) makes the kernel send SIGBUS to those who touch them.
 
 #[cfg(all(not(loom), target_os = "linux"))]
 mod boot;
@@ -178,6 +178,11 @@ impl Section {
     #[inline(always)]
     pub(crate) fn at(&self, unit: u32) -> usize {
         self.offset + unit as usize * self.unit_bytes
+    }
+
+    /// A unit's bytes over the `parts` that share it.
+    pub(crate) fn bytes_per(&self, parts: u32) -> u64 {
+        self.unit_bytes as u64 / u64::from(parts)
     }
 
     fn extents(&self) -> u32 {
@@ -359,6 +364,8 @@ impl Region {
             #[cfg(not(loom))]
             file: None,
         };
+        #[cfg(loom)]
+        region.make_words();
         region.initialise(birth);
         Ok(region)
     }
@@ -401,6 +408,50 @@ impl Region {
             None => Err(Error::Unsupported {
                 what: "sharing anonymous memory with other processes",
             }),
+        }
+    }
+
+    /// Makes every word that threads of a model may share: loom holds the making of an atomic for a
+    /// plain write, which must come before the threads that use it. A model is as slow as its words
+    /// are many, so those that a model can do without are left out: chunks, breaks, and the limiters'
+    /// where the cap allows for one key only.
+    #[cfg(loom)]
+    fn make_words(&self) {
+        let words = |at: usize, count: usize| {
+            for i in 0..count {
+                self.word(at + i * 8);
+            }
+        };
+        words(header::LATEST, 1);
+        words(header::WAITERS_HIGH, 1);
+        words(header::OBJECTS, 4);
+        for session in 0..self.geometry.caps.sessions {
+            words(self.session_at(session) + 32, 2);
+        }
+        for waiter in 0..self.geometry.caps.waiters {
+            self.waiter_word(waiter);
+            self.half(self.waiter_at(waiter));
+            self.half(self.waiter_at(waiter) + 4);
+            words(self.waiter_at(waiter) + 8, 2);
+        }
+        let table = |section: &Section, cell_bytes: usize| {
+            for block in 0..section.units {
+                let at = section.at(block);
+                words(at, 2);
+                for cell in 0..CELLS_PER_BLOCK as usize {
+                    self.half(at + 16 + cell * 4);
+                    let cell = at + LINE + cell * cell_bytes;
+                    self.wide(cell);
+                    words(cell + 16, (cell_bytes - 16) / 8);
+                }
+            }
+        };
+        table(&self.geometry.objects, 64);
+        if self.geometry.caps.limiter_keys > 1 {
+            words(header::LIMITER_KEYS, 4);
+            words(header::LIMITS_HINT, 1);
+            words(self.limit_at(0), LIMITS as usize * LIMIT_BYTES / 8);
+            table(&self.geometry.limiter_keys, 32);
         }
     }
 
@@ -561,10 +612,10 @@ impl Region {
         self.extent_word(bit).load(Relaxed) & (1 << (bit % 64)) != 0
     }
 
-    /// Allocates the pages of `unit` if nobody has yet.
-    pub(crate) fn reach(&self, section: &Section, unit: u32) -> Result<()> {
+    /// Allocates the pages of `unit` if nobody has yet; whether it had to.
+    pub(crate) fn reach(&self, section: &Section, unit: u32) -> Result<bool> {
         if self.is_present(section, unit) {
-            return Ok(());
+            return Ok(false);
         }
         let extent = unit >> section.extent_shift;
         #[cfg(not(loom))]
@@ -576,7 +627,13 @@ impl Region {
         // Set after the pages are there; a caller that dies in between leaves pages that the next
         // one allocates again, which changes nothing.
         self.extent_word(bit).fetch_or(1 << (bit % 64), AcqRel);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the pages of every unit are allocated.
+    pub(crate) fn is_complete(&self, section: &Section) -> bool {
+        (0..section.extents())
+            .all(|extent| self.is_present(section, extent << section.extent_shift))
     }
 
     /// Fails if the file at the region's path is no longer this one. Costs a system call or two.

@@ -116,6 +116,15 @@ impl Sessions {
         }
     }
 
+    /// The descriptor whose lock keeps this process's session alive.
+    #[cfg(all(not(loom), unix))]
+    pub(crate) fn fd(&self) -> Option<std::os::fd::RawFd> {
+        use std::os::fd::{AsFd, AsRawFd};
+        self.shared
+            .as_ref()
+            .map(|shared| shared.file.as_fd().as_raw_fd())
+    }
+
     pub(crate) fn counter_at(region: &Region, index: u16, counter: usize) -> usize {
         region.session_at(u32::from(index) % region.caps().sessions) + 32 + 8 * counter
     }
@@ -264,7 +273,7 @@ impl Sessions {
     }
 
     /// What a session says of its process; `None` if the session is not open any more.
-    pub(crate) fn process(&self, region: &Region, session: SessionId) -> Option<Process> {
+    pub(crate) fn process(region: &Region, session: SessionId) -> Option<Process> {
         if u32::from(session.index) >= region.caps().sessions {
             return None;
         }

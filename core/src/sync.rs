@@ -11,6 +11,8 @@ use core::sync::atomic::Ordering;
 
 #[cfg(feature = "steps")]
 pub mod steps;
+#[cfg(loom)]
+pub mod turns;
 #[cfg(not(loom))]
 mod wide;
 
@@ -36,27 +38,47 @@ pub(crate) fn fence(order: Ordering) {
 macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $raw:ident, $int:ty) => {
         $(#[$doc])*
-        #[repr(transparent)]
-        pub struct $name(raw::$raw);
+        #[cfg_attr(not(loom), repr(transparent))]
+        pub struct $name {
+            raw: raw::$raw,
+            #[cfg(loom)]
+            turns: turns::Turns,
+        }
 
         // Not every width uses every operation.
         #[allow(dead_code)]
         impl $name {
             #[cfg(loom)]
             pub(crate) fn new(value: $int) -> Self {
-                Self(raw::$raw::new(value))
+                Self { raw: raw::$raw::new(value), turns: turns::Turns::new() }
+            }
+
+            /// The atomic, about to be loaded from.
+            #[inline(always)]
+            fn to_load(&self) -> &raw::$raw {
+                step();
+                #[cfg(loom)]
+                self.turns.before_load();
+                &self.raw
+            }
+
+            /// The atomic, about to be stored to.
+            #[inline(always)]
+            fn to_store(&self) -> &raw::$raw {
+                step();
+                #[cfg(loom)]
+                self.turns.before_store();
+                &self.raw
             }
 
             #[inline(always)]
             pub(crate) fn load(&self, order: Ordering) -> $int {
-                step();
-                self.0.load(order)
+                self.to_load().load(order)
             }
 
             #[inline(always)]
             pub(crate) fn store(&self, value: $int, order: Ordering) {
-                step();
-                self.0.store(value, order);
+                self.to_store().store(value, order);
             }
 
             #[inline(always)]
@@ -67,26 +89,22 @@ macro_rules! word {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$int, $int> {
-                step();
-                self.0.compare_exchange(current, new, success, failure)
+                self.to_store().compare_exchange(current, new, success, failure)
             }
 
             #[inline(always)]
             pub(crate) fn fetch_add(&self, value: $int, order: Ordering) -> $int {
-                step();
-                self.0.fetch_add(value, order)
+                self.to_store().fetch_add(value, order)
             }
 
             #[inline(always)]
             pub(crate) fn fetch_max(&self, value: $int, order: Ordering) -> $int {
-                step();
-                self.0.fetch_max(value, order)
+                self.to_store().fetch_max(value, order)
             }
 
             #[inline(always)]
             pub(crate) fn fetch_or(&self, value: $int, order: Ordering) -> $int {
-                step();
-                self.0.fetch_or(value, order)
+                self.to_store().fetch_or(value, order)
             }
         }
     };
@@ -101,11 +119,10 @@ word!(
     Half, AtomicU32, u32
 );
 
-#[cfg(not(loom))]
 impl Half {
     /// The bare atomic, to park on or to wake.
-    pub fn as_atomic(&self) -> &core::sync::atomic::AtomicU32 {
-        &self.0
+    pub fn as_atomic(&self) -> &raw::AtomicU32 {
+        &self.raw
     }
 
     /// Its value now (acquire).
@@ -152,29 +169,54 @@ pub(crate) fn wide_is_supported() -> bool {
     wide::is_supported()
 }
 
-/// loom has no 128-bit atomic: a mutex stands in, which is as strong as the acquire loads and
-/// acquire-release exchanges that the real word uses everywhere.
+/// loom has no 128-bit atomic: one of 64 bits stands in, which holds the number of a value.
+///
+/// Equal values have equal numbers, so an exchange succeeds exactly when the real one would, and the
+/// orderings are the real ones. A mutex would order a load before all that follows it, and so hide
+/// the store-load races that the fences are there for.
 #[cfg(loom)]
-pub struct Wide(loom::sync::Mutex<u128>);
+pub struct Wide {
+    number: raw::AtomicU64,
+    turns: turns::Turns,
+    /// The values seen so far, by number. Not a modelled mutex: numbering is no step of the protocol.
+    values: std::sync::Mutex<Vec<u128>>,
+}
 
 #[cfg(loom)]
 impl Wide {
     pub(crate) fn new(value: u128) -> Self {
-        Self(loom::sync::Mutex::new(value))
+        Self {
+            number: raw::AtomicU64::new(0),
+            turns: turns::Turns::new(),
+            values: std::sync::Mutex::new(vec![value]),
+        }
     }
 
     pub(crate) fn load(&self) -> u128 {
-        *self.0.lock().unwrap()
+        self.turns.before_load();
+        self.value(self.number.load(Ordering::Acquire))
     }
 
     pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
-        let mut word = self.0.lock().unwrap();
-        if *word == current {
-            *word = new;
-            Ok(())
-        } else {
-            Err(*word)
-        }
+        let (current, new) = (self.number(current), self.number(new));
+        self.turns.before_store();
+        self.number
+            .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+            .map(drop)
+            .map_err(|found| self.value(found))
+    }
+
+    fn number(&self, value: u128) -> u64 {
+        let mut values = self.values.lock().unwrap();
+        let number = values.iter().position(|known| *known == value);
+        number.unwrap_or_else(|| {
+            values.push(value);
+            values.len() - 1
+        }) as u64
+    }
+
+    fn value(&self, number: u64) -> u128 {
+        self.values.lock().unwrap()[number as usize]
     }
 }
 

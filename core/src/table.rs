@@ -44,14 +44,15 @@
 //! A state word never repeats a value: emptying raises the serial or generation that it carries, so
 //! an exchange prepared before a cell was reused fails.
 
-use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
-use crate::sync::Wide;
+use crate::sync::{Wide, fence};
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+// Process-local, and only hints: models need not see them.
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 pub(crate) const EMPTY: u128 = 0;
 pub(crate) const CLAIMED: u128 = 1;
@@ -133,6 +134,11 @@ pub(crate) enum Idle {
 pub(crate) trait Entry<F: Flavour> {
     /// Whether the cell in `line`, whose state word was `state`, is live and holds this key.
     fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool;
+    /// The same for the first look, which may overlook what only a search need find.
+    #[inline(always)]
+    fn matches_plainly(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        self.matches(region, line, state)
+    }
     fn payload(&self) -> u32;
     /// Writes the key. `owner` names this incarnation of the cell to the chunks it allocates.
     fn write(&self, region: &Region, at: usize, home: u32, owner: CellOwner) -> Result<()>;
@@ -155,6 +161,24 @@ pub(crate) struct Found {
     pub(crate) state: u128,
 }
 
+/// Whether room was made.
+enum Room {
+    Found,
+    /// Every cell was looked at, and all are in use.
+    None,
+    /// As when it was last looked: nothing can have become idle since.
+    NoneYet,
+}
+
+/// How an insertion went.
+enum Insertion {
+    Done(Found),
+    /// Inserted, and reclaimed by somebody else since.
+    Gone,
+    /// Somebody else got in between: nothing was inserted.
+    Beaten,
+}
+
 /// Who inserts, and how much of the region it may fill.
 #[derive(Clone, Copy)]
 pub(crate) struct Actor<'a> {
@@ -167,13 +191,25 @@ pub(crate) struct Actor<'a> {
 /// Rounds after which a loop that others keep disturbing gives up: only a scribbled region gets here.
 pub(crate) const ROUNDS_MAX: u32 = 1 << 16;
 
+/// Passes over the whole table, to correct a counter, after which an insertion takes the table for as
+/// full as the counter keeps saying.
+const RECOUNTS_MAX: u32 = 64;
+
 pub(crate) struct Table<F> {
     section: Section,
     counters: usize,
     blocks_per_partition: u32,
     cap: u32,
+    /// Whether every extent is known to be allocated, which spares the first look its question. Of
+    /// this process, not of the region: it only remembers.
+    is_complete: AtomicBool,
+    /// Until when this process's session, at its share, has nothing that could be reclaimed.
+    share_quiet_until_us: AtomicU64,
     flavour: PhantomData<F>,
 }
+
+/// The longest that a session at its share trusts what it found when it last looked, in nanoseconds.
+const SHARE_QUIET_NS_MAX: u64 = 1_000_000_000;
 
 const LIVE_COUNT: usize = 0;
 const HAND: usize = 8;
@@ -188,6 +224,8 @@ impl<F: Flavour> Table<F> {
             counters: [header::OBJECTS, header::LIMITER_KEYS][F::COUNTER],
             blocks_per_partition: section.units / region.partitions(),
             cap: F::cap(region),
+            is_complete: AtomicBool::new(region.is_complete(&section)),
+            share_quiet_until_us: AtomicU64::new(0),
             flavour: PhantomData,
         }
     }
@@ -224,7 +262,7 @@ impl<F: Flavour> Table<F> {
 
     /// Live cells, as counted; may be off by the number of processes killed while inserting.
     pub(crate) fn live_count(&self, region: &Region) -> u64 {
-        self.live(region).get()
+        region.word(self.counters + LIVE_COUNT).load(Relaxed)
     }
 
     /// The furthest any key was ever put from its home, in blocks.
@@ -248,16 +286,18 @@ impl<F: Flavour> Table<F> {
         entry: &E,
     ) -> Option<(Line<'r>, u32, u128)> {
         let home = self.home(hash);
-        if !region.is_present(&self.section, home) {
+        if !self.is_complete.load(Relaxed) && !region.is_present(&self.section, home) {
             return None;
         }
         let slot = hash as u32 % CELLS_PER_BLOCK;
         let line = region.line(self.cell_at(home, slot));
         // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
         let state = line.state().load();
-        entry
-            .matches(region, line, state)
-            .then_some((line, home * CELLS_PER_BLOCK + slot, state))
+        entry.matches_plainly(region, line, state).then_some((
+            line,
+            home * CELLS_PER_BLOCK + slot,
+            state,
+        ))
     }
 
     /// Finds the live cell of a key. One line in the usual case; no writes.
@@ -302,6 +342,16 @@ impl<F: Flavour> Table<F> {
                     })
                 })
             })
+    }
+
+    /// Whether a cell that was found is unchanged. An answer that rests on its state, and ends in no
+    /// exchange of it, must ask: the state may be that of the entry before, if the cell was reused
+    /// between the reads of its state and of its key.
+    pub(crate) fn is_unchanged(&self, region: &Region, found: &Found) -> bool {
+        // Acquire: pairs with the fence in `insert`. If a word of the key that was compared is a later
+        // entry's, the state read here is its claim or newer.
+        fence(Acquire);
+        region.wide(found.at).load() == found.state
     }
 
     /// Blocks past `home` to look at; bounded by the partition whatever the word says.
@@ -354,8 +404,12 @@ impl<F: Flavour> Table<F> {
         now_ns: u64,
     ) -> Result<Found> {
         let home = self.home(hash);
-        region.reach(&self.section, home)?;
+        if region.reach(&self.section, home)? {
+            self.is_complete
+                .store(region.is_complete(&self.section), Relaxed);
+        }
         let insertion = region.word(self.section.at(home));
+        let mut recounts = 0;
         for _ in 0..ROUNDS_MAX {
             // Acquire: pairs with the release of whoever finished the last insertion here, so that
             // the search below sees every key inserted before.
@@ -367,28 +421,18 @@ impl<F: Flavour> Table<F> {
             if let Some(found) = self.search(region, home, hash, entry) {
                 return Ok(found);
             }
-            if !self.admit(region, actor, home, now_ns)? {
+            if !self.admit(region, actor, home, now_ns, &mut recounts)? {
                 continue;
             }
-            let (cell, naming) = match self.place(region, actor, home, hash, entry, decided, now_ns) {
-                Ok(Some(placed)) => placed,
-                Ok(None) => {
-                    self.count_out(region, actor.session.index);
-                    continue;
-                }
+            match self.insert(region, actor, hash, entry, decided, now_ns) {
+                Ok(Insertion::Done(found)) => return Ok(found),
+                // Whoever reclaimed it counted it out.
+                Ok(Insertion::Gone) => {}
+                Ok(Insertion::Beaten) => self.count_out(region, actor.session.index),
                 Err(error) => {
                     self.count_out(region, actor.session.index);
                     return Err(error);
                 }
-            };
-            self.finish(region, home, naming);
-            // Since it went live the entry may have been retired, which counted it out, and its cell
-            // may be another key's: then it is as if it was never here, and the key is looked for anew.
-            let at = self.at(cell);
-            let line = region.line(at);
-            let state = line.state().load();
-            if entry.matches(region, line, state) {
-                return Ok(Found { cell, at, state });
             }
         }
         Err(Error::Damaged {
@@ -429,19 +473,17 @@ impl<F: Flavour> Table<F> {
         None
     }
 
-    /// Claims a cell, writes the key and decides its insertion: steps 3 to 5. The cell, and the
-    /// insertion word that names it; `None` when somebody else got in between.
-    #[expect(clippy::too_many_arguments, reason = "one call, of what its caller has at hand")]
-    fn place<E: Entry<F>>(
+    /// Steps 3 to 6.
+    fn insert<E: Entry<F>>(
         &self,
         region: &Region,
         actor: &Actor<'_>,
-        home: u32,
         hash: u64,
         entry: &E,
         decided: u64,
         now_ns: u64,
-    ) -> Result<Option<(u32, u64)>> {
+    ) -> Result<Insertion> {
+        let home = self.home(hash);
         let Some((cell, distance, empty)) = self.vacancy(region, actor, home, hash, now_ns)? else {
             return Err(Error::Full {
                 what: F::WHAT,
@@ -456,9 +498,15 @@ impl<F: Flavour> Table<F> {
         };
         let claimed = F::claimed(empty, claim);
         if region.wide(at).compare_exchange(empty, claimed).is_err() {
-            return Ok(None);
+            return Ok(Insertion::Beaten);
         }
+        // Release: the claim comes before the key. Pairs with the acquire fences of those who compare
+        // a key and then read the state word again.
+        fence(Release);
         // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
+        // Release: whoever still reads the cell as it was, and sees a word written below, finds its
+        // state changed. Pairs with the acquire fences before a state is read again.
+        fence(Release);
         let creator = region.half(self.creator_at(cell));
         let incarnation = (creator.load(Relaxed) >> 12).wrapping_add(1) & 0xf_ffff;
         creator.store(incarnation << 12 | u32::from(actor.session.index), Relaxed);
@@ -488,9 +536,18 @@ impl<F: Flavour> Table<F> {
             .is_err()
         {
             self.abandon(region, at, actor.session);
-            return Ok(None);
+            return Ok(Insertion::Beaten);
         }
-        Ok(Some((cell, naming)))
+        self.finish(region, home, naming);
+        // Since it went LIVE it may have been used; then the caller's own exchange fails and it looks
+        // again. Or it was idle and retired, and its cell may even hold another key by now.
+        let line = region.line(at);
+        let state = line.state().load();
+        Ok(if entry.matches(region, line, state) {
+            Insertion::Done(Found { cell, at, state })
+        } else {
+            Insertion::Gone
+        })
     }
 
     /// Empties a cell that this session claimed. Others may have changed what is claimed, not by whom.
@@ -530,13 +587,15 @@ impl<F: Flavour> Table<F> {
                 }
             }
         }
+        // Before the word is cleared, so that it is done even if whoever inserts dies here.
+        self.stir(region);
         let next = ((naming >> 32) + 1) << 32;
         // Release: whoever sees the word cleared sees the cell LIVE.
         let _ = insertion.compare_exchange(naming, next, AcqRel, Relaxed);
     }
 
-    /// An EMPTY cell for a key of `home`, as near as can be. A partition can be full while the table is
-    /// not: then what is idle in it, or claimed by the dead, makes room.
+    /// An EMPTY cell for a key of `home`, as near as can be. A partition can be full before the table is
+    /// at its cap: then what is idle, or claimed by the dead, makes room.
     fn vacancy(
         &self,
         region: &Region,
@@ -547,7 +606,7 @@ impl<F: Flavour> Table<F> {
     ) -> Result<Option<(u32, u32, u128)>> {
         let first = hash as u32 % CELLS_PER_BLOCK;
         let mut probe = Probe::new(region, actor.sessions);
-        for free in [false, true] {
+        for is_full in [false, true] {
             for distance in 0..self.blocks_per_partition {
                 let block = self.displaced(home, distance);
                 region.reach(&self.section, block)?;
@@ -556,7 +615,7 @@ impl<F: Flavour> Table<F> {
                     let cell = block * CELLS_PER_BLOCK + slot;
                     let at = self.at(cell);
                     let mut state = region.wide(at).load();
-                    if free && self.try_free(region, &mut probe, cell, now_ns).is_ok() {
+                    if is_full && self.try_free(region, &mut probe, cell, now_ns).is_ok() {
                         state = region.wide(at).load();
                     }
                     if phase(state) == EMPTY {
@@ -569,7 +628,7 @@ impl<F: Flavour> Table<F> {
     }
 
     /// Empties a cell claimed by a session that is gone.
-    fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
+    pub(crate) fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
         let claim = F::claim_of(state);
         if sessions.is_alive(region, claim.session) {
             return;
@@ -625,68 +684,54 @@ impl<F: Flavour> Table<F> {
     }
 
     fn count_out(&self, region: &Region, session: u16) {
-        self.live(region).subtract();
-        Self::cells_of(region, session).subtract();
+        decrement(region.word(self.counters + LIVE_COUNT));
+        decrement(region.word(Sessions::counter_at(region, session, F::COUNTER)));
     }
 
     /// Counts a new cell in, against the cap and the session's share, making room if need be.
     /// `false`: room was made or a count corrected, look again.
-    fn admit(&self, region: &Region, actor: &Actor<'_>, home: u32, now_ns: u64) -> Result<bool> {
-        let live = self.live(region);
-        let mine = Self::cells_of(region, actor.session.index);
-        let used = mine.add();
-        if used >= u64::from(actor.share) {
-            mine.subtract();
-            let session = Some(actor.session.index);
-            if self.make_room(region, actor, home, session, now_ns) {
-                return Ok(false);
-            }
-            if self.recount(region, session) >= u64::from(actor.share) {
-                return Err(Error::ShareExceeded {
+    fn admit(
+        &self,
+        region: &Region,
+        actor: &Actor<'_>,
+        home: u32,
+        now_ns: u64,
+        recounts: &mut u32,
+    ) -> Result<bool> {
+        let live = region.word(self.counters + LIVE_COUNT);
+        let (index, share) = (actor.session.index, u64::from(actor.share));
+        // Bounded: a scribbled count may never come out the same twice.
+        let mut may_recount = || {
+            *recounts += 1;
+            *recounts <= RECOUNTS_MAX
+        };
+        let mine = region.word(Sessions::counter_at(region, index, F::COUNTER));
+        if let Err(used) = increment_below(mine, share) {
+            return match self.make_room(region, actor, home, Some(index), now_ns) {
+                Room::Found => Ok(false),
+                Room::None if may_recount() && self.recount(region, Some(index)) < share => {
+                    Ok(false)
+                }
+                Room::None | Room::NoneYet => Err(Error::ShareExceeded {
                     what: F::WHAT,
                     used,
-                });
-            }
-            return Ok(false);
-        }
-        // Before the count: whoever dies after it has said that there is something to find.
-        if live.get() < u64::from(self.cap) {
-            self.stir(region);
-        }
-        if live.add() >= u64::from(self.cap) {
-            live.subtract();
-            mine.subtract();
-            let full = Error::Full {
-                what: F::WHAT,
-                cap: self.cap.into(),
+                }),
             };
-            if self.is_quiet(region, now_ns) {
-                return Err(full);
-            }
-            if self.make_room(region, actor, home, None, now_ns) {
-                return Ok(false);
-            }
-            if self.recount(region, None) >= u64::from(self.cap) {
-                return Err(full);
-            }
-            return Ok(false);
+        }
+        let cap = u64::from(self.cap);
+        if increment_below(live, cap).is_err() {
+            decrement(mine);
+            return match self.make_room(region, actor, home, None, now_ns) {
+                Room::Found => Ok(false),
+                Room::None if may_recount() && self.recount(region, None) < cap => Ok(false),
+                Room::None | Room::NoneYet => Err(Error::Full { what: F::WHAT, cap }),
+            };
         }
         Ok(true)
     }
 
-    /// Whether the last sweep through the full table found out that nothing can have become idle yet.
-    fn is_quiet(&self, region: &Region, now_ns: u64) -> bool {
-        // Acquire: pairs with `stir`.
-        now_ns / 1_000 < region.word(self.counters + QUIET).load(Acquire) >> 16
-    }
-
     /// Frees one cell: an idle entry or a dead claim, of `session` if given; near `home` first, then
-    /// from the clock hand on through the whole table.
-    ///
-    /// A sweep in vain notes when something may become idle at the earliest, and the table is quiet until
-    /// then. It does so only if it saw as many cells in use as are counted, and the table full: so that
-    /// no cell was counted and not yet claimed when it passed. Cells counted after it began, and limits
-    /// changed, stir the table: then it notes nothing.
+    /// from the clock hand on through the whole table. Skipped while nothing can have become idle.
     fn make_room(
         &self,
         region: &Region,
@@ -694,19 +739,25 @@ impl<F: Flavour> Table<F> {
         home: u32,
         session: Option<u16>,
         now_ns: u64,
-    ) -> bool {
+    ) -> Room {
         let quiet = region.word(self.counters + QUIET);
         // Acquire: pairs with `stir`.
         let before = quiet.load(Acquire);
-        let mut seen = 0;
+        let quiet_until_us = match session {
+            None => before >> 16,
+            // Relaxed: a hint of this process.
+            Some(_) => self.share_quiet_until_us.load(Relaxed),
+        };
+        if now_ns / 1_000 < quiet_until_us {
+            return Room::NoneYet;
+        }
         let mut earliest_ns = u64::MAX;
         let mut probe = Probe::new(region, actor.sessions);
         let blocks = self.section.units;
         let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
-        let order = core::iter::once((home, true)).chain(
-            (0..blocks).map(|i| (((hand + u64::from(i)) % u64::from(blocks)) as u32, false)),
-        );
-        for (block, is_extra) in order {
+        let order = core::iter::once(home)
+            .chain((0..blocks).map(|i| ((hand + u64::from(i)) % u64::from(blocks)) as u32));
+        for block in order {
             if !region.is_present(&self.section, block) {
                 continue;
             }
@@ -719,23 +770,23 @@ impl<F: Flavour> Table<F> {
                     continue;
                 }
                 match self.try_free(region, &mut probe, cell, now_ns) {
-                    Ok(()) => return true,
-                    Err(Unfree::Empty) => {}
-                    Err(Unfree::Until(at_ns)) => {
-                        earliest_ns = earliest_ns.min(at_ns);
-                        seen += u64::from(!is_extra);
-                    }
+                    Ok(()) => return Room::Found,
+                    Err(at_ns) => earliest_ns = earliest_ns.min(at_ns),
                 }
             }
         }
-        let counted = self.live_count(region);
-        let is_whole = seen >= counted && counted >= u64::from(self.cap);
-        if session.is_none() && earliest_ns > now_ns && is_whole {
-            // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
-            let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
-            let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
+        if earliest_ns > now_ns {
+            if session.is_none() {
+                // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
+                let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
+                let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
+            } else {
+                // Others may change what this session's cells wait for, and stir only the region.
+                let until_ns = earliest_ns.min(now_ns.saturating_add(SHARE_QUIET_NS_MAX));
+                self.share_quiet_until_us.store(until_ns / 1_000, Relaxed);
+            }
         }
-        false
+        Room::None
     }
 
     /// Frees `cell` if it is idle, retired or claimed by the dead; else says when it may become so.
@@ -745,7 +796,7 @@ impl<F: Flavour> Table<F> {
         probe: &mut Probe<'_>,
         cell: u32,
         now_ns: u64,
-    ) -> Result<(), Unfree> {
+    ) -> Result<(), u64> {
         let at = self.at(cell);
         let state = region.wide(at).load();
         match phase(state) {
@@ -754,15 +805,15 @@ impl<F: Flavour> Table<F> {
                 let idle_ns = match F::idle(region, cell, at, state, now_ns, is_alive) {
                     Idle::Now => 0,
                     Idle::At(at_ns) if at_ns <= now_ns => at_ns,
-                    Idle::At(at_ns) => return Err(Unfree::Until(at_ns)),
-                    Idle::Unforeseen => return Err(Unfree::Until(0)),
-                    Idle::Never => return Err(Unfree::Until(u64::MAX)),
+                    Idle::At(at_ns) => return Err(at_ns),
+                    Idle::Unforeseen => return Err(0),
+                    Idle::Never => return Err(u64::MAX),
                 };
                 F::note_reclaim(region, idle_ns);
                 if self.reclaim(region, cell, state) {
                     Ok(())
                 } else {
-                    Err(Unfree::Until(0))
+                    Err(0)
                 }
             }
             RETIRED => {
@@ -775,15 +826,14 @@ impl<F: Flavour> Table<F> {
                 if phase(region.wide(at).load()) == EMPTY {
                     Ok(())
                 } else {
-                    Err(Unfree::Until(0))
+                    Err(0)
                 }
             }
-            _ => Err(Unfree::Empty),
+            _ => Err(u64::MAX),
         }
     }
 
-    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell, and what
-    /// dead processes claimed or left half reclaimed, whose chunks count as taken until then; whether
+    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell; whether
     /// there was any.
     pub(crate) fn free_idle(
         &self,
@@ -797,6 +847,7 @@ impl<F: Flavour> Table<F> {
         self.for_each(region, |cell, at, state| {
             let is_candidate = match phase(state) {
                 LIVE => is_wanted(at, state),
+                // What the dead claimed or left half reclaimed: its chunks count as taken until then.
                 CLAIMED | RETIRED => true,
                 _ => false,
             };
@@ -807,15 +858,17 @@ impl<F: Flavour> Table<F> {
         is_any
     }
 
-    /// Says that something may become idle sooner than was known: the next full table sweeps again, and
-    /// a sweep that is under way notes nothing.
+    /// Says that something may have become idle: the next full table sweeps again, and a sweep under
+    /// way, which may have passed it by already, keeps its findings to itself.
     pub(crate) fn stir(&self, region: &Region) {
+        self.share_quiet_until_us.store(0, Relaxed);
         let quiet = region.word(self.counters + QUIET);
         let mut before = quiet.load(Relaxed);
         for _ in 0..ROUNDS_MAX {
             let next = before.wrapping_add(1) & 0xffff;
-            // AcqRel: pairs with `make_room` and `is_quiet`.
-            match quiet.compare_exchange(before, next, AcqRel, Relaxed) {
+            // Release: pairs with the acquire in `make_room`: a sweep that begins after sees what was
+            // stirred, and one that began before fails to publish.
+            match quiet.compare_exchange(before, next, Release, Relaxed) {
                 Ok(_) => return,
                 Err(found) => before = found,
             }
@@ -823,32 +876,24 @@ impl<F: Flavour> Table<F> {
     }
 
     /// Counts cells anew, all of them or one session's, and corrects the counter if it stood still:
-    /// a process killed between two steps leaves it off by one. Returns the true count.
+    /// a process killed between two steps leaves it off by one. Returns the true count. One that is
+    /// between two steps meanwhile is taken for dead, so that a cap may be passed by as many cells as
+    /// threads were inserting.
     pub(crate) fn recount(&self, region: &Region, session: Option<u16>) -> u64 {
-        let counter = match session {
-            Some(index) => Self::cells_of(region, index),
-            None => self.live(region),
-        };
-        counter.recount(|| {
-            let mut count = 0;
-            self.for_each(region, |cell, _, state| {
-                let creator = region.half(self.creator_at(cell)).load(Relaxed);
-                if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s)) {
-                    count += 1;
-                }
-            });
-            count
-        })
-    }
-
-    /// Cells in use.
-    fn live<'r>(&self, region: &'r Region) -> Count<'r> {
-        Count(region.word(self.counters + LIVE_COUNT))
-    }
-
-    /// Those of them that one session created.
-    fn cells_of(region: &Region, session: u16) -> Count<'_> {
-        Count(region.word(Sessions::counter_at(region, session, F::COUNTER)))
+        let counter = region.word(match session {
+            Some(index) => Sessions::counter_at(region, index, F::COUNTER),
+            None => self.counters + LIVE_COUNT,
+        });
+        let before = counter.load(Acquire);
+        let mut count = 0;
+        self.for_each(region, |cell, _, state| {
+            let creator = region.half(self.creator_at(cell)).load(Relaxed);
+            if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s)) {
+                count += 1;
+            }
+        });
+        let _ = counter.compare_exchange(before, count, AcqRel, Relaxed);
+        count
     }
 
     /// Ends every insertion, claim and retirement, and the live entries that `ends` picks; counts what
@@ -920,14 +965,6 @@ impl<F: Flavour> Table<F> {
     }
 }
 
-/// Why a cell was not freed.
-enum Unfree {
-    /// It was free, or has become so.
-    Empty,
-    /// In use, and at the earliest idle at this region time, in nanoseconds.
-    Until(u64),
-}
-
 /// What one sweep found out about sessions: each is asked about once, since in a shared region the
 /// answer costs a system call.
 struct Probe<'a> {
@@ -952,5 +989,36 @@ impl<'a> Probe<'a> {
         let is_alive = self.sessions.is_alive(self.region, session);
         self.known.push((session, is_alive));
         is_alive
+    }
+}
+
+/// Raises a count unless it has reached `max`; says what it was. Never above `max` in between, where a
+/// recount would take it for the truth.
+fn increment_below(count: &crate::sync::Word, max: u64) -> Result<u64, u64> {
+    let mut now = count.load(Relaxed);
+    for _ in 0..ROUNDS_MAX {
+        if now >= max {
+            return Err(now);
+        }
+        // Relaxed: counts only, they order nothing.
+        match count.compare_exchange(now, now + 1, Relaxed, Relaxed) {
+            Ok(_) => return Ok(now),
+            Err(found) => now = found,
+        }
+    }
+    Err(now)
+}
+
+/// Lowers a count, never below zero.
+fn decrement(count: &crate::sync::Word) {
+    let mut now = count.load(Relaxed);
+    for _ in 0..ROUNDS_MAX {
+        if now == 0 {
+            return;
+        }
+        match count.compare_exchange(now, now - 1, Relaxed, Relaxed) {
+            Ok(_) => return,
+            Err(found) => now = found,
+        }
     }
 }

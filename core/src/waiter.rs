@@ -36,8 +36,7 @@
 //!
 //! - *dead between freeing and waking*: found at the next probe;
 //! - *head dead*: dropped at the next probe, the next one is head;
-//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], anyone may take it, waiter or
-//!   newcomer;
+//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], any waiter may take it;
 //! - *cancel against grant*: there is no grant by others. A wait that gives up leaves its slot, then
 //!   looks at the lock and passes on the wake that may have been meant for it.
 //!
@@ -45,7 +44,7 @@
 //!
 //! A waiter publishes its word, fences, reads the lock and sets *queue* if it is clear. Whoever finds
 //! no waiter clears *queue*, fences, scans again and, if it now finds one, wakes it (which sets the
-//! bit again). Both fences are SeqCst: at least one of the two sees the other's write.
+//! bit again). Both fences are `SeqCst`: at least one of the two sees the other's write.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -439,7 +438,7 @@ impl Engine {
                     let _ = word.compare_exchange(raw, state.freed(now_us).encode());
                     continue;
                 }
-                let look_again_ns = (state.time_us * 1_000).min(now_ns + PROBE_NS);
+                let look_again_ns = (state.time_us * 1_000).min(now_ns.saturating_add(PROBE_NS));
                 return Ok(Poll::Waiting {
                     look_again_ns,
                     wake: None,
@@ -448,7 +447,8 @@ impl Engine {
             let first = self.first_waiter(ticket.cell, now_ns, probe);
             let is_turn = first.is_none_or(|(_, number)| number >= ticket.number);
             if is_turn || state.time_us + PATIENCE_NS / 1_000 <= now_us {
-                if let Some(grant) = self.take(line, ticket.cell, raw, by, now_ns, lease_ns)? {
+                Self::check_tokens(raw)?;
+                if let Some(grant) = Self::take(line, ticket.cell, raw, by, now_ns, lease_ns) {
                     self.free_waiter(ticket.index, ticket.word);
                     return Ok(Poll::Granted(grant));
                 }
@@ -461,7 +461,7 @@ impl Engine {
                 None
             };
             return Ok(Poll::Waiting {
-                look_again_ns: now_ns + PROBE_NS,
+                look_again_ns: now_ns.saturating_add(PROBE_NS),
                 wake,
             });
         }
@@ -472,6 +472,7 @@ impl Engine {
 
     /// Leaves the queue. If the lock is free, its wake may have been meant for this waiter: the next
     /// one is returned to be woken instead.
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is left once")]
     pub fn cancel(&self, ticket: Ticket, now_ns: u64) -> Option<Wake> {
         self.free_waiter(ticket.index, ticket.word);
         // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.

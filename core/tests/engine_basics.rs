@@ -278,3 +278,32 @@ fn at_the_cap_a_shared_bucket_decides_and_a_promoted_key_starts_at_its_level() {
         "it started at the bucket's level"
     );
 }
+
+#[test]
+fn a_limiter_key_takes_forty_bytes_and_chunks_if_it_is_long() {
+    let (engine, me) = engine(Caps::default());
+    let limit = Limit::parse("1/day").unwrap();
+    let limiter = engine.open_limiter(b"api", limit, false, me, 0).unwrap();
+    let cases = [
+        (1, 40),
+        (16, 40),
+        (17, 104),
+        (48, 104),
+        (49, 168),
+        (1_024, 40 + 22 * 64),
+    ];
+    let mut expected = 0;
+    for (length, bytes) in cases {
+        let key = vec![b'k'; length];
+        assert!(
+            engine
+                .check(&limiter, &key, 1, me, 0)
+                .unwrap()
+                .decision
+                .is_allowed()
+        );
+        expected += bytes;
+        assert_eq!(engine.limiter_key_bytes(), expected, "{length}");
+    }
+    assert_eq!(engine.limiter_key_count(), cases.len() as u64);
+}

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, round after round until
-//! the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix
+//! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, of histories and models,
+//! round after round until the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix
 //! `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
 
 use std::time::{Duration, Instant};
@@ -22,13 +22,20 @@ pub(crate) struct Options {
 }
 
 /// The starts of the names of test targets that have a long form.
-const PREFIXES: [&str; 3] = ["torture", "churn", "fuzz"];
+const PREFIXES: [&str; 6] = [
+    "torture",
+    "churn",
+    "fuzz",
+    "linearizable",
+    "lock_model",
+    "conformance",
+];
 
 /// Runs rounds until the time is up or something failed: what failed is worth more than more rounds.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
     let targets = targets(workspace, options.only.as_deref())?;
     if targets.is_empty() {
-        return Err("no torture*, churn* or fuzz* test target fits: loosen --only".to_owned());
+        return Err("no test target with a long form fits: loosen --only".to_owned());
     }
     let started = Instant::now();
     let length = Duration::from_secs_f64(options.hours * 3600.0);

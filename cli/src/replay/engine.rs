@@ -1,17 +1,59 @@
-//! The limiter that a replay runs against: owns its creation and the mapping of a log's time to the
-//! engine's. Never reads the log.
+//! The limiters that a replay runs against: owns their creation, and the mapping of a log's time and
+//! keys to what one region can tell apart. Never reads the log.
+//!
+//! A region tells times apart for [`TIME_NS_MAX`] from its base and has room for so many keys; a log
+//! knows neither bound. So one limiter follows another, each in a region of its own, an *era*:
+//!
+//! ```text
+//!  era 0  ├──────── new keys ────────┤─ ─ keys that have something used ─ ─┤
+//!  era 1                             ├──────── new keys ────────┤─ ─ ─ ─ ─ ─
+//! ```
+//!
+//! A key from which nothing is used is no different from a new one, so from then on the latest era has
+//! it. Until then the era that it was last decided in goes on deciding it; an era is dropped once all
+//! its keys must be full. So every decision is the engine's own, and exact.
 
-use std::collections::HashMap;
+use sprag::clock::ManualClock;
+use sprag::limit::TIME_NS_MAX;
+use sprag::{Caps, Limiter, Space};
 
 use super::decide::Decide;
 use super::limit::{Algorithm, Definition};
 
-/// A stand-in in plain integers until the real engine is hooked up.
+const DAY_NS: u64 = 86_400 * 1_000_000_000;
+/// The day of an era's base, whatever the log's: any day will do, since every period divides one.
+const BASE_DAY: u64 = 20_000;
+/// How long an era takes new keys: half the time that a region tells apart, so that a key has the
+/// other half to become full once.
+const ERA_NS: u64 = TIME_NS_MAX / 2;
+/// Keys of the first era. Few, so that a short log touches little memory.
+const KEYS_FIRST: u32 = 1 << 14;
+/// Keys of the largest era.
+const KEYS_MAX: u32 = 1 << 23;
+/// Chunks that a key of 1,024 bytes takes.
+const CHUNKS_PER_KEY: u32 = 22;
+
+/// The limiters of one replay.
 pub(crate) struct Engine {
-    definition: Definition,
-    /// Per key: a bucket's units times the period in nanoseconds, and when it held them; or the
-    /// units spent in a window, and the window's number.
-    states: HashMap<Vec<u8>, (u128, i64)>,
+    limit: sprag::Limit,
+    /// How long after its last request a key can have something used, in nanoseconds.
+    fill_ns: u128,
+    /// The latest era.
+    current: Era,
+    /// Those before it that may have a key with something used, latest first.
+    past: Vec<Era>,
+}
+
+/// A limiter in a region of its own, and the clock that it lives by.
+struct Era {
+    limiter: Limiter,
+    space: Space,
+    clock: ManualClock,
+    keys_max: u32,
+    /// The log's time at region time zero.
+    opened_at_ns: i64,
+    /// The log's time of the last decision.
+    last_at_ns: i64,
 }
 
 impl Engine {
@@ -20,59 +62,155 @@ impl Engine {
     /// # Errors
     ///
     /// Why the definition can't be enforced, in words that tell the user what to do.
-    #[expect(clippy::unnecessary_wraps, reason = "the real engine has bounds")]
-    pub(crate) fn new(definition: Definition, _first_at_ns: i64) -> Result<Self, String> {
+    pub(crate) fn new(definition: Definition, first_at_ns: i64) -> Result<Self, String> {
+        let (count, period_ns) = (definition.limit.count, definition.limit.period.ns());
+        let burst = definition.limit.burst();
+        let (limit, fill_ns) = match definition.algorithm {
+            Algorithm::TokenBucket => (
+                sprag::Limit::token_bucket_with_burst(count, period_ns, burst),
+                (u128::from(burst) * u128::from(period_ns)).div_ceil(u128::from(count)),
+            ),
+            Algorithm::FixedWindow => (
+                sprag::Limit::fixed_window(count, period_ns),
+                u128::from(period_ns),
+            ),
+        };
+        let limit = limit.map_err(|error| error.to_string())?;
         Ok(Self {
-            definition,
-            states: HashMap::new(),
+            limit,
+            fill_ns,
+            current: Era::open(limit, KEYS_FIRST, first_at_ns)
+                .map_err(|error| error.to_string())?,
+            past: Vec::new(),
         })
+    }
+
+    /// Opens the next era if the latest is about to end, and drops those that are over.
+    #[cold]
+    fn turn(&mut self, at_ns: i64) -> Result<(), sprag::Error> {
+        let keys_max = if self.current.is_crowded() {
+            (self.current.keys_max * 8).min(KEYS_MAX)
+        } else {
+            self.current.keys_max
+        };
+        let next = Era::open(self.limit, keys_max, at_ns)?;
+        self.past
+            .insert(0, std::mem::replace(&mut self.current, next));
+        self.past
+            .retain(|era| u128::from(at_ns.abs_diff(era.last_at_ns)) < self.fill_ns);
+        Ok(())
+    }
+
+    /// The era that decides `key`.
+    fn era(&mut self, key: &[u8], at_ns: i64) -> Result<&mut Era, String> {
+        for era in &mut self.past {
+            if era.has_used(key, at_ns)? {
+                return Ok(era);
+            }
+        }
+        Ok(&mut self.current)
     }
 }
 
 impl Decide for Engine {
     fn decide(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<bool, String> {
-        let limit = self.definition.limit;
-        let period_ns = limit.period.ns();
-        let (capacity, window, cost) = match self.definition.algorithm {
-            Algorithm::TokenBucket => {
-                let period_ns = u128::from(period_ns);
-                let capacity = u128::from(limit.burst()) * period_ns;
-                (capacity, at_ns, u128::from(cost) * period_ns)
-            }
-            Algorithm::FixedWindow => {
-                let window = at_ns.div_euclid(period_ns.cast_signed());
-                (u128::from(limit.count), window, u128::from(cost))
-            }
-        };
-        if !self.states.contains_key(key) {
-            self.states.insert(key.to_vec(), (capacity, window));
+        if self.current.is_crowded() || self.current.elapsed_ns(at_ns) > ERA_NS {
+            self.turn(at_ns).map_err(|error| error.to_string())?;
         }
-        let Some((left, last)) = self.states.get_mut(key) else {
-            return Ok(true);
-        };
-        let passed = u128::from(window.abs_diff(*last));
-        *left = match self.definition.algorithm {
-            Algorithm::TokenBucket => passed
-                .saturating_mul(u128::from(limit.count))
-                .saturating_add(*left)
-                .min(capacity),
-            Algorithm::FixedWindow if passed > 0 => capacity,
-            Algorithm::FixedWindow => *left,
-        };
-        *last = window;
-        let allowed = cost <= *left;
-        if allowed {
-            *left -= cost;
+        if self.past.is_empty() {
+            return self.current.decide(key, at_ns, cost);
         }
-        Ok(allowed)
+        self.era(key, at_ns)?.decide(key, at_ns, cost)
     }
 
     fn keys(&self) -> u64 {
-        self.states.len() as u64
+        self.eras()
+            .map(|era| era.space.engine().limiter_key_count())
+            .sum()
     }
 
     fn bytes(&self) -> u64 {
-        let keys: usize = self.states.keys().map(Vec::len).sum();
-        (keys + self.states.len() * 56) as u64
+        self.eras()
+            .map(|era| era.space.engine().limiter_key_bytes())
+            .sum()
+    }
+}
+
+impl Engine {
+    fn eras(&self) -> impl Iterator<Item = &Era> {
+        std::iter::once(&self.current).chain(&self.past)
+    }
+}
+
+impl Era {
+    fn open(limit: sprag::Limit, keys_max: u32, at_ns: i64) -> Result<Self, sprag::Error> {
+        // The remainder is below a day.
+        let of_day_ns = at_ns.rem_euclid(DAY_NS.cast_signed()).cast_unsigned();
+        let clock = ManualClock::starting_at(0, BASE_DAY * DAY_NS + of_day_ns);
+        let caps = Caps {
+            objects: 16,
+            limiter_keys: keys_max,
+            sessions: 1,
+            waiters: 1,
+            key_chunks: keys_max * CHUNKS_PER_KEY,
+        };
+        let space = Space::builder().caps(caps).clock(&clock).open("mem:")?;
+        Ok(Self {
+            limiter: space.limiter("replay", limit)?,
+            space,
+            clock,
+            keys_max,
+            opened_at_ns: at_ns,
+            last_at_ns: at_ns,
+        })
+    }
+
+    /// The region's time at the log's; the log's never goes back.
+    fn elapsed_ns(&self, at_ns: i64) -> u64 {
+        at_ns.abs_diff(self.opened_at_ns)
+    }
+
+    /// Whether the next new key should go elsewhere, so that none ever finds the table full.
+    fn is_crowded(&self) -> bool {
+        self.space.engine().limiter_key_count() >= u64::from(self.keys_max)
+    }
+
+    /// Whether `key` has anything used here. A key that this era doesn't know has not.
+    fn has_used(&mut self, key: &[u8], at_ns: i64) -> Result<bool, String> {
+        let elapsed_ns = self.elapsed_ns(at_ns);
+        self.clock.set(elapsed_ns.min(TIME_NS_MAX));
+        let state = self.limiter.peek(key).map_err(|error| error.to_string())?;
+        let Some(reset_after) = state.reset_after() else {
+            return Ok(true);
+        };
+        // After the region's last moment a key goes on becoming full, but nothing can be decided.
+        let late_ns = elapsed_ns.saturating_sub(TIME_NS_MAX);
+        if reset_after.as_nanos() <= u128::from(late_ns) {
+            return Ok(false);
+        }
+        if late_ns > 0 {
+            return Err(format!(
+                "the key {:?} has been in use without a pause for more than {} years, \
+                 the longest that a limiter tells apart; replay the log in parts",
+                key.escape_ascii().to_string(),
+                ERA_NS / DAY_NS / 365
+            ));
+        }
+        Ok(true)
+    }
+
+    fn decide(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<bool, String> {
+        if at_ns != self.last_at_ns {
+            self.clock.set(self.elapsed_ns(at_ns));
+            self.last_at_ns = at_ns;
+        }
+        let decision = self
+            .limiter
+            .check(key, cost)
+            .map_err(|error| error.to_string())?;
+        if decision.is_overflow() {
+            return Err("the limiter has no room for another key".to_owned());
+        }
+        Ok(decision.is_allowed())
     }
 }

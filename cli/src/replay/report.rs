@@ -1,12 +1,12 @@
 //! What a replay found, as text for people and as JSON for programs: owns the words and the layout,
 //! never a number in them.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::tally::Count;
+use crate::printable::{harmless, hex, readable};
 
 /// The findings of a replay.
 #[derive(Debug, Serialize)]
@@ -117,52 +117,6 @@ impl Report {
         }
         Ok(())
     }
-}
-
-/// The key with the bytes that are not UTF-8 escaped.
-fn readable(key: &[u8]) -> String {
-    let mut text = String::with_capacity(key.len());
-    for chunk in key.utf8_chunks() {
-        text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            push_escaped(&mut text, *byte);
-        }
-    }
-    text
-}
-
-/// The text with its control characters escaped.
-fn harmless(text: &str) -> String {
-    let mut harmless = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() || is_bidirectional_control(character) {
-            for byte in character.encode_utf8(&mut [0; 4]).bytes() {
-                push_escaped(&mut harmless, byte);
-            }
-        } else {
-            harmless.push(character);
-        }
-    }
-    harmless
-}
-
-/// Whether a character reorders or hides the text around it.
-fn is_bidirectional_control(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
-fn push_escaped(text: &mut String, byte: u8) {
-    // Writing to a string can't fail.
-    let _ = write!(text, "\\x{byte:02x}");
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -157,6 +157,17 @@ fn stamp(random: &mut Rng, at_s: i64, zone_min: i64) -> String {
     )
 }
 
+/// The stamp of a time in UTC.
+pub(crate) fn utc_stamp(at_s: i64) -> String {
+    let (year, month, day) = civil(at_s.div_euclid(86_400));
+    let second = at_s.rem_euclid(86_400);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!(
+        "{day:02}/{}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000",
+        MONTHS[month]
+    )
+}
+
 /// The date of a day since 1970, by the 400-year cycle that begins in March. Months count from 0.
 pub(crate) fn civil(day: i64) -> (i64, usize, i64) {
     let day = day + 719_468;

@@ -91,14 +91,27 @@ impl Decision {
         match self.outcome {
             Outcome::Allowed => Some(0),
             Outcome::Never => None,
-            Outcome::Refused => match self.prepared.algorithm {
-                Algorithm::TokenBucket => {
-                    // A refused cost is at most the limit.
-                    let room = wide(self.limit().saturating_sub(self.cost), self.prepared.period);
-                    self.prepared.units_to_ns(self.owed().saturating_sub(room))
-                }
-                Algorithm::FixedWindow => Some(self.window_left_ns()),
-            },
+            Outcome::Refused => self.wait_ns_for(self.cost),
+        }
+    }
+
+    /// Nanoseconds after the check's moment at which a further check of `cost` would be admitted if
+    /// nobody else takes any; one nanosecond earlier it would not. `Some(0)` if it would be at once,
+    /// `None` if it never can be. Beyond 584 years it is `u64::MAX`.
+    pub const fn wait_ns_for(&self, cost: u64) -> Option<u64> {
+        if cost == 0 {
+            return Some(0);
+        }
+        if cost > self.limit() {
+            return None;
+        }
+        match self.prepared.algorithm {
+            Algorithm::TokenBucket => {
+                let room = wide(self.limit() - cost, self.prepared.period);
+                self.prepared.units_to_ns(self.owed().saturating_sub(room))
+            }
+            Algorithm::FixedWindow if cost <= self.remaining() => Some(0),
+            Algorithm::FixedWindow => Some(self.window_left_ns()),
         }
     }
 

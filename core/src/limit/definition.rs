@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::error::LimitError;
 use super::prepared::{
-    INDEX_BITS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, USED_BITS, VALUE_MAX, wide,
+    INDEX_BITS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, USED_BITS, VALUE_MAX, is_narrow, wide,
 };
 
 /// The greatest count of a limit: 10^12.
@@ -168,12 +168,14 @@ impl Limit {
             Algorithm::TokenBucket => greatest_common_divisor(self.count, self.period_ns),
             Algorithm::FixedWindow => 1,
         };
+        let (count, period) = (self.count / divisor, self.period_ns / divisor);
         Prepared {
             algorithm: self.algorithm,
-            count: self.count / divisor,
-            period: self.period_ns / divisor,
+            count,
+            period,
             divisor,
             burst: self.burst,
+            is_narrow: is_narrow(self.algorithm, count, period, self.burst),
         }
     }
 

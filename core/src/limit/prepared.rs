@@ -82,6 +82,9 @@ pub struct Prepared {
     pub(super) divisor: u64,
     /// The most that is admitted at once, but for a count of 0. Fixed window: the count.
     pub(super) burst: u64,
+    /// Token bucket: whether a unit is a nanosecond and a full burst less than 2^62 of them, so that
+    /// 64 bits hold every sum of a check.
+    pub(super) is_narrow: bool,
 }
 
 impl Prepared {
@@ -104,6 +107,17 @@ impl Prepared {
             return Verdict::Never;
         }
         match self.algorithm {
+            Algorithm::TokenBucket if self.is_narrow && value >> 64 == 0 => {
+                // The same as below, in 64 bits.
+                let (value, now) = (value as u64, moment.elapsed_ns());
+                if value > now + (self.burst - cost) * self.period {
+                    return Verdict::Refused;
+                }
+                let arrival = if value > now { value } else { now };
+                Verdict::Allowed {
+                    new_value: (arrival + cost * self.period) as u128,
+                }
+            }
             Algorithm::TokenBucket => {
                 let now = self.now_units(moment);
                 if value > now + wide(self.burst - cost, self.period) {
@@ -266,6 +280,7 @@ impl Prepared {
             period,
             divisor,
             burst,
+            is_narrow: is_narrow(algorithm, count, period, burst),
         })
     }
 
@@ -305,6 +320,12 @@ impl Prepared {
     pub(super) const fn window_end(&self, index: u64) -> u128 {
         wide(index + 1, self.period)
     }
+}
+
+/// Whether a reduced token bucket's checks fit 64 bits: times are below 2^59 and a burst below 2^62.
+#[inline]
+pub(super) const fn is_narrow(algorithm: Algorithm, count: u64, period: u64, burst: u64) -> bool {
+    matches!(algorithm, Algorithm::TokenBucket) && count == 1 && wide(burst, period) < 1 << 62
 }
 
 /// Fixed window: index and used cost as a value. The index is at most 45 bits, the cost at most 40.

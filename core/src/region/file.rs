@@ -718,3 +718,131 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> Error {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: OpenOptions = OpenOptions {
+        caps: Caps {
+            objects: 64,
+            limiter_keys: 64,
+            sessions: 16,
+            waiters: 16,
+            key_chunks: 64,
+        },
+        create: false,
+        group_shared: false,
+        birth: Birth {
+            hash_seed: 7,
+            unix_ns: 1_800_000_000_000_000_000,
+            boot_ns: 5,
+            boot_id: [1, 2],
+            floor: 0,
+        },
+    };
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("region");
+        (directory, path)
+    }
+
+    fn names_in(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn where_no_file_can_be_unnamed_a_region_appears_whole_under_its_name_too() {
+        let (directory, path) = place();
+        let draft = Draft::named(&path).unwrap();
+        draft.allow(false).unwrap();
+        draft.fill(OPTIONS.caps, OPTIONS.birth).unwrap();
+        let names = names_in(directory.path());
+        assert_eq!(names.len(), 1);
+        assert!(names[0].starts_with(&format!(".region.{}.", std::process::id())));
+        let late = Draft::named(&path).unwrap();
+        draft.publish().unwrap();
+        open(&path, &OPTIONS).unwrap();
+        assert!(matches!(late.publish(), Err(Error::Replaced { .. })));
+        assert_eq!(names_in(directory.path()), ["region"]);
+
+        let over = Draft::named(&path).unwrap();
+        over.allow(false).unwrap();
+        over.fill(OPTIONS.caps, OPTIONS.birth).unwrap();
+        let before = metadata(&File::open(&path).unwrap(), &path).unwrap().ino();
+        over.publish_over().unwrap();
+        let after = metadata(&File::open(&path).unwrap(), &path).unwrap().ino();
+        assert_ne!(before, after);
+        assert_eq!(names_in(directory.path()), ["region"]);
+        drop(Draft::named(&path).unwrap());
+        assert_eq!(names_in(directory.path()), ["region"]);
+    }
+
+    #[test]
+    fn where_pages_cannot_be_allocated_the_whole_file_is_written_at_once() {
+        let (_directory, path) = place();
+        let draft = Draft::new(&path, false).unwrap();
+        let len = (3 << 20) + 123;
+        draft.file.set_len(len).unwrap();
+        draft.write_out(len).unwrap();
+        let metadata = draft.file.metadata().unwrap();
+        assert_eq!(metadata.len(), len);
+        assert!(metadata.blocks() * 512 >= len, "there are holes");
+        let region = draft.fill(OPTIONS.caps, OPTIONS.birth).unwrap();
+        region.mark_all_allocated();
+        assert_eq!(region.allocated_bytes(), region.len());
+    }
+
+    #[test]
+    fn who_waits_too_long_to_be_alone_is_told_so() {
+        let (_directory, path) = place();
+        File::create(&path).unwrap();
+        let [first, second] = [(), ()].map(|()| open_file(&path, true).unwrap());
+        let alone = Alone::in_setup(&first).unwrap();
+        let result = Alone::in_setup_after(&second, 1).map(drop);
+        assert!(matches!(result, Err(Error::Contended { .. })));
+        drop(alone);
+        let alone = Alone::without_sessions(&second, &path).unwrap();
+        assert!(ofd::is_being_replaced(&first));
+        assert!(Alone::in_setup_after(&first, 0).is_err());
+        drop(alone);
+        assert!(!ofd::is_being_replaced(&first));
+        assert_eq!(ofd::count_alive(&first).unwrap(), 0);
+    }
+
+    #[test]
+    fn living_sessions_are_counted_wherever_their_bytes_lie() {
+        let (_directory, path) = place();
+        File::create(&path).unwrap();
+        let files: Vec<_> = [0, 1, 2, 77, 78, 4_000, 4_095]
+            .map(|index| {
+                let file = open_file(&path, true).unwrap();
+                assert!(ofd::try_lock(&file, ofd::Bytes::session(index)).unwrap());
+                file
+            })
+            .into();
+        let reader = open_file(&path, false).unwrap();
+        for (closed, file) in files.into_iter().enumerate() {
+            assert_eq!(ofd::count_alive(&reader).unwrap() as usize, 7 - closed);
+            drop(file);
+        }
+        assert_eq!(ofd::count_alive(&reader).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_temporary_name_fits_however_long_the_regions_is() {
+        for len in [1, 200, 201, 255] {
+            let path = Path::new("/tmp").join("x".repeat(len));
+            let [first, second] = [(), ()].map(|()| scratch_name(&path));
+            assert_ne!(first, second);
+            assert!(first.file_name().unwrap().len() <= 255);
+            assert_eq!(first.parent(), path.parent());
+        }
+    }
+}

@@ -50,7 +50,10 @@ mod mapped {
         pub(crate) fn state(self) -> &'m Wide {
             // SAFETY: `Memory::line` made `base` 16-byte aligned and the 64 bytes from it part of the
             // mapping; `Wide` is a bare atomic, valid for any bytes.
-            unsafe { &*self.base.cast::<Wide>() }
+            #[expect(clippy::cast_ptr_alignment, reason = "aligned by `Memory::line`")]
+            unsafe {
+                &*self.base.cast::<Wide>()
+            }
         }
 
         /// The 64-bit word at `offset`, a multiple of 8 below 64.
@@ -58,7 +61,10 @@ mod mapped {
         pub(crate) fn word(self, offset: usize) -> &'m Word {
             debug_assert!(offset < 64 && offset.is_multiple_of(8));
             // SAFETY: as in `state`; the offset, brought into range, stays within the 64 bytes.
-            unsafe { &*self.base.add(offset & 56).cast::<Word>() }
+            #[expect(clippy::cast_ptr_alignment, reason = "aligned by `Memory::line`")]
+            unsafe {
+                &*self.base.add(offset & 0b11_1000).cast::<Word>()
+            }
         }
     }
 
@@ -113,9 +119,9 @@ mod mapped {
             } else {
                 SINK
             };
-            // SAFETY: `offset` is at most `last_line` or is the sink's, so 64 bytes from it lie
-            // inside the mapping, which the line borrows.
             Line {
+                // SAFETY: `offset` is at most `last_line` or is the sink's, so 64 bytes from it lie
+                // inside the mapping, which the line borrows.
                 base: unsafe { self.base.add(offset) },
                 area: PhantomData,
             }
@@ -147,7 +153,7 @@ mod mapped {
 mod modelled {
     use super::{Half, SINK, Wide, Word};
     use std::cell::UnsafeCell;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use std::io;
     use std::sync::Mutex;
 
@@ -159,11 +165,11 @@ mod modelled {
     }
 
     /// Words made at first touch: loom keeps history for each, so untouched ones must not exist.
-    struct Lazy<T>(Mutex<UnsafeCell<HashMap<usize, Box<T>>>>);
+    struct Lazy<T>(Mutex<UnsafeCell<BTreeMap<usize, Box<T>>>>);
 
     impl<T> Lazy<T> {
         fn new() -> Self {
-            Self(Mutex::new(UnsafeCell::new(HashMap::new())))
+            Self(Mutex::new(UnsafeCell::new(BTreeMap::new())))
         }
 
         fn get(&self, offset: usize, make: impl FnOnce() -> T) -> &T {

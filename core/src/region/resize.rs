@@ -140,7 +140,7 @@ fn carry_fences(old: &Engine, new: &Engine) -> Result<()> {
 /// Region time goes on in `new`, so that state means the same there.
 fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
     let mut names = Vec::new();
-    old.for_each_limiter(b"", |name, limit| names.push((name, limit)));
+    old.for_each_limiter(b"", |name, limit, _| names.push((name, limit)));
     let mut limiters = HashMap::new();
     for (name, limit) in names {
         // Finishes a change that somebody died in.

@@ -4,7 +4,6 @@ use crate::support::*;
 use sprag_core::lock::Released;
 use sprag_core::region::file::{self, OpenOptions};
 use sprag_core::{Error, Limit, SessionId};
-use std::sync::Barrier;
 
 /// The next boot: another id, its clock near zero, wall time an hour on.
 fn next_boot() -> OpenOptions {
@@ -61,12 +60,33 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
 }
 
 #[test]
+fn tokens_rise_past_those_whose_pages_a_power_failure_lost() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let me = session(&engine);
+    let take = || {
+        let hold = acquire(&engine, me, b"a", 0).unwrap();
+        engine.release(&hold, || 0);
+        hold.token
+    };
+    take();
+    let on_disk = std::fs::read(&path).unwrap();
+    let last = (0..10_000).map(|_| take()).max().unwrap();
+    drop(engine);
+    std::fs::write(&path, &on_disk).unwrap();
+
+    let after = try_open(&path, &next_boot()).unwrap();
+    let me = session(&after);
+    assert!(acquire(&after, me, b"a", 3_600 * SECOND).unwrap().token > last);
+}
+
+#[test]
 fn region_time_goes_on_with_wall_time() {
     let (_directory, path) = place();
     open(&path);
     let after = try_open(&path, &next_boot()).unwrap();
-    let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-    assert_eq!(now_ns, 3_600 * SECOND as i64);
+    let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+    assert_eq!(now_ns, 3_600 * SECOND.cast_signed());
     assert_eq!(after.region().base_unix_ns(), UNIX_NS);
 }
 
@@ -82,8 +102,8 @@ fn region_time_does_not_go_back_when_the_wall_clock_was_set_back() {
         options.birth.boot_id = [unix_ns, 9];
         options.birth.unix_ns = unix_ns;
         let after = try_open(&path, &options).unwrap();
-        let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-        assert_eq!(now_ns, 500 * SECOND as i64);
+        let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+        assert_eq!(now_ns, 500 * SECOND.cast_signed());
     }
 }
 
@@ -94,7 +114,7 @@ fn a_limiters_state_is_kept_and_its_rate_goes_on() {
     let before = open(&path);
     let me = session(&before);
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
-    let mut take = |engine: &sprag_core::Engine, limiter, by, now_ns| {
+    let take = |engine: &sprag_core::Engine, limiter, by, now_ns| {
         let checked = engine.check(limiter, b"key", 1, by, now_ns).unwrap();
         checked.decision.is_allowed()
     };
@@ -124,25 +144,19 @@ fn the_first_openers_of_a_boot_end_no_hold_of_each_other() {
             acquire(&before, old, &[name], 0).unwrap();
         }
         drop(before);
-        let barrier = Barrier::new(4);
-        std::thread::scope(|scope| {
-            for i in 0..4u8 {
-                let (barrier, path) = (&barrier, &path);
-                scope.spawn(move || {
-                    barrier.wait();
-                    let engine = try_open(path, &next_boot()).unwrap();
-                    let me = session(&engine);
-                    let now_ns = 3_600 * SECOND;
-                    let hold = acquire(&engine, me, &[i], now_ns).unwrap();
-                    barrier.wait();
-                    assert!(engine.is_held(&hold, now_ns));
-                    for other in (0..4).filter(|&other| other != i) {
-                        assert!(acquire(&engine, me, &[other], now_ns).is_none());
-                    }
-                    barrier.wait();
-                });
-            }
+        let now_ns = 3_600 * SECOND;
+        let engines = at_once(4, |i| {
+            let engine = try_open(&path, &next_boot()).unwrap();
+            let me = session(&engine);
+            let hold = acquire(&engine, me, &[i], now_ns).unwrap();
+            (engine, me, hold)
         });
+        for (engine, me, hold) in &engines {
+            assert!(engine.is_held(hold, now_ns));
+            for i in 0..4 {
+                assert!(acquire(engine, *me, &[i], now_ns).is_none());
+            }
+        }
     }
 }
 
@@ -242,8 +256,8 @@ fn an_unknown_boot_is_taken_for_this_one_while_time_does_not_go_back() {
     options.birth.unix_ns = UNIX_NS + 600 * SECOND;
     let after = try_open(&path, &options).unwrap();
     assert_eq!(file::probe(&path).unwrap().boot_id, [0; 2]);
-    let now_ns = 10 * SECOND as i64 - after.region().base_boot_ns();
-    assert_eq!(now_ns, 600 * SECOND as i64);
+    let now_ns = 10 * SECOND.cast_signed() - after.region().base_boot_ns();
+    assert_eq!(now_ns, 600 * SECOND.cast_signed());
     let me = session(&after);
     let next = acquire(&after, me, b"a", 600 * SECOND).unwrap();
     assert!(next.token > hold.token);

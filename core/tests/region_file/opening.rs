@@ -8,7 +8,6 @@ use sprag_core::{Error, Result};
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::Barrier;
 
 /// Opens, and gives the error's name.
 fn outcome(path: &Path) -> &'static str {
@@ -49,24 +48,18 @@ fn without_create_a_missing_region_is_not_found() {
 fn threads_that_create_at_once_open_one_region() {
     for _ in 0..20 {
         let (directory, path) = place();
-        let barrier = Barrier::new(8);
-        std::thread::scope(|scope| {
-            for i in 0..8u8 {
-                let (barrier, path) = (&barrier, &path);
-                scope.spawn(move || {
-                    barrier.wait();
-                    let engine = open(path);
-                    let me = session(&engine);
-                    assert!(acquire(&engine, me, &[b'a' + i], 0).is_some());
-                    barrier.wait();
-                    // All locks are there, so all opened the same region.
-                    for other in 0..8 {
-                        assert!(acquire(&engine, me, &[b'a' + other], 0).is_none());
-                    }
-                    barrier.wait();
-                });
-            }
+        let engines = at_once(8, |i| {
+            let engine = open(&path);
+            let me = session(&engine);
+            assert!(acquire(&engine, me, &[i], 0).is_some());
+            (engine, me)
         });
+        // All locks are there for each, so all opened the same region.
+        for (engine, me) in &engines {
+            for i in 0..8 {
+                assert!(acquire(engine, *me, &[i], 0).is_none());
+            }
+        }
         assert_eq!(names_in(directory.path()), ["region"]);
     }
 }
@@ -230,7 +223,7 @@ fn an_existing_region_keeps_its_caps_seed_and_time() {
     let engine = try_open(&path, &options).unwrap();
     assert_eq!(engine.region().caps(), CAPS);
     assert_eq!(engine.region().base_unix_ns(), UNIX_NS);
-    assert_eq!(engine.region().base_boot_ns(), 1_000 * SECOND as i64);
+    assert_eq!(engine.region().base_boot_ns(), 1_000 * SECOND.cast_signed());
     let info = file::probe(&path).unwrap();
     assert_eq!((info.caps, info.sessions), (CAPS, 0));
     assert_eq!(info.created_unix_ns, UNIX_NS);
@@ -386,8 +379,8 @@ fn a_relative_path_stays_the_same_file_when_the_working_directory_changes() {
 fn no_descriptor_takes_the_place_of_a_closed_standard_one() {
     let (_directory, path) = place();
     let code = in_child(|| {
-        // SAFETY: closes this child's own descriptors.
         for fd in 0..3 {
+            // SAFETY: closes this child's own descriptors.
             unsafe { libc::close(fd) };
         }
         for _ in 0..2 {

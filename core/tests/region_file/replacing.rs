@@ -133,7 +133,7 @@ fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
     let after = try_open(&path, &shared).unwrap();
     assert_eq!(after.region().caps(), LARGER);
     assert_eq!(after.region().base_unix_ns(), UNIX_NS);
-    assert_eq!(after.region().base_boot_ns(), 1_000 * SECOND as i64);
+    assert_eq!(after.region().base_boot_ns(), 1_000 * SECOND.cast_signed());
     let me = session(&after);
     assert!(acquire(&after, me, &long, SECOND).unwrap().token > last);
     assert!(acquire(&after, me, b"new", SECOND).unwrap().token > last);

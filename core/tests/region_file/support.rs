@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 pub(crate) const UNIX_NS: u64 = 1_800_000_000 * SECOND;
@@ -58,10 +58,16 @@ impl Directory {
 /// A directory of its own, and the path of a region in it.
 pub(crate) fn place() -> (Directory, PathBuf) {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("region");
-    (Directory { directory, _turn }, path)
+    (
+        Directory {
+            directory,
+            _turn: turn,
+        },
+        path,
+    )
 }
 
 pub(crate) fn open(path: &Path) -> Engine {
@@ -84,6 +90,23 @@ pub(crate) fn acquire(engine: &Engine, by: SessionId, name: &[u8], now_ns: u64) 
         Attempt::Granted(grant) => Some(grant),
         Attempt::Busy => None,
     }
+}
+
+/// What `threads` threads that start at once each get from `body`.
+pub(crate) fn at_once<T: Send>(threads: u8, body: impl Fn(u8) -> T + Sync) -> Vec<T> {
+    let barrier = Barrier::new(threads.into());
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads)
+            .map(|i| {
+                let (barrier, body) = (&barrier, &body);
+                scope.spawn(move || {
+                    barrier.wait();
+                    body(i)
+                })
+            })
+            .collect();
+        started.into_iter().map(|t| t.join().unwrap()).collect()
+    })
 }
 
 /// Overwrites part of a file, as something that is no Sprag would.

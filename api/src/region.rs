@@ -1,0 +1,57 @@
+//! The files of `shm:` spaces from outside: listing, probing, removing, resizing.
+//!
+//! Owns the way from a URL to a file. What a region's bytes mean is the engine's; whether one
+//! contradicts itself is asked of an open space ([`sprag_core::Engine::check_region`]).
+
+use crate::clock::Clock;
+use crate::host::directory::{Sharing, list_regions};
+use crate::host::identity::ProcessIdentity;
+use crate::host::place::{Place, Url};
+use crate::space::birth;
+use crate::{Caps, Error, Result};
+use sprag_core::region::file;
+use std::path::PathBuf;
+
+pub use crate::host::directory::RegionFile;
+pub use sprag_core::region::file::Info;
+
+/// The regions in this user's directory (`$SPRAG_DIR`, else `/dev/shm/sprag-UID`), by name.
+pub fn list() -> Result<Vec<RegionFile>> {
+    Ok(list_regions()?)
+}
+
+/// What can be said of the region at `url`, without opening a session in it. `group_shared` is whether
+/// its directory may be the group's, as in [`SpaceBuilder::group_shared`](crate::SpaceBuilder::group_shared).
+pub fn probe(url: &str, group_shared: bool) -> Result<Info> {
+    Ok(file::probe(&path(url, group_shared)?)?)
+}
+
+/// Removes the region at `url`. While sessions are alive in it that is an error, unless
+/// `even_if_in_use`: then they lose what they hold, and find out at their next slow step.
+pub fn remove(url: &str, group_shared: bool, even_if_in_use: bool) -> Result<()> {
+    Ok(file::remove(&path(url, group_shared)?, even_if_in_use)?)
+}
+
+/// Replaces the region at `url` by one with `caps`, while nobody uses it. Fences, limiters and what
+/// their keys have used are carried over, and no token goes back.
+pub fn resize(url: &str, group_shared: bool, caps: Caps) -> Result<()> {
+    let boot_id = ProcessIdentity::of_this_process()?.boot_id;
+    let birth = birth(&Clock::host()?, boot_id)?;
+    Ok(file::resize(&path(url, group_shared)?, caps, birth)?)
+}
+
+fn path(url: &str, group_shared: bool) -> Result<PathBuf> {
+    let sharing = if group_shared {
+        Sharing::Group
+    } else {
+        Sharing::Owner
+    };
+    match Place::of(&Url::parse(url)?, sharing)? {
+        Some(place) => Ok(place.path),
+        None => Err(Error::NotHere {
+            what: "a region's file",
+            url: url.to_owned(),
+            way_out: "name a shm: space",
+        }),
+    }
+}

@@ -1,0 +1,187 @@
+//! The cases, and what they share.
+
+// Each test crate that uses these uses a part of them.
+#![allow(dead_code)]
+
+pub(crate) mod block_on;
+pub(crate) mod data;
+pub(crate) mod fences;
+pub(crate) mod futures;
+pub(crate) mod keep_alive;
+pub(crate) mod limiters;
+pub(crate) mod locks;
+pub(crate) mod owners;
+pub(crate) mod spaces;
+pub(crate) mod stress;
+pub(crate) mod tier;
+
+use sprag::Space;
+
+/// Waits until `condition` holds, for as long as it takes. It yields, for nothing tells us when.
+pub(crate) fn until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
+        std::thread::yield_now();
+    }
+}
+
+/// How many wait for the lock `name`.
+pub(crate) fn waiters(space: &Space, name: &str) -> u32 {
+    let locks = space.inspect(name).unwrap();
+    let lock = locks.iter().find(|lock| lock.name == name.as_bytes());
+    lock.map_or(0, |lock| lock.waiters)
+}
+
+/// Instantiates every case for a tier.
+macro_rules! suite {
+    ($module:ident, $tier:ident) => {
+        mod $module {
+            $crate::conformance::cases!($tier);
+        }
+    };
+}
+pub(crate) use suite;
+
+/// The list of cases.
+macro_rules! cases {
+    ($tier:ident) => {
+        $crate::conformance::instantiate!(
+            $tier,
+            locks,
+            [
+                a_free_lock_is_had_at_once_and_a_held_one_is_not,
+                tokens_are_consecutive_and_each_lock_has_its_own,
+                dropping_a_hold_releases_it,
+                a_timed_wait_that_ends_leaves_nothing,
+                a_wait_without_end_is_granted_by_a_release,
+                waiters_are_served_in_the_order_they_came,
+                a_waiter_gets_the_lock_of_a_holder_whose_lease_ran_out,
+                an_old_token_frees_no_newer_hold_of_the_same_owner,
+                a_released_hold_cannot_be_used_by_its_token,
+                a_ttl_outside_its_bounds_is_an_error_that_names_them,
+                names_are_bytes_of_every_value,
+                names_of_every_length_are_locks_of_their_own,
+                names_too_short_or_too_long_are_errors_everywhere,
+                a_detached_hold_lives_until_released_by_its_token,
+                a_detached_hold_can_be_renewed_and_adopted_by_its_token,
+                breaking_a_lock_ends_its_hold_and_is_written_down,
+                the_ring_of_breaks_keeps_the_last_64,
+                an_inspection_tells_holder_token_lease_and_waiters,
+                an_inspection_lists_by_prefix_in_order,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            futures,
+            [
+                a_future_is_ready_at_once_when_the_lock_is_free,
+                a_future_is_woken_by_a_release,
+                a_dropped_future_leaves_nothing,
+                futures_that_move_between_polls_are_all_woken,
+                threads_and_futures_are_served_in_one_order,
+                a_granted_future_hands_out_a_hold_that_releases,
+                a_future_gets_the_lock_of_a_holder_whose_lease_ran_out,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            owners,
+            [
+                an_owner_gets_its_hold_again_and_the_last_release_counts,
+                threads_of_one_owner_share_its_hold,
+                owners_exclude_each_other_and_plain_locks,
+                a_timed_wait_of_an_owner_ends_and_leaves_nothing,
+                an_owner_that_lost_its_hold_is_told_so,
+                an_owner_checks_names_and_ttls,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            keep_alive,
+            [
+                a_hold_that_is_kept_alive_outlives_its_ttl,
+                losing_a_kept_hold_calls_back_once,
+                a_dropped_hold_is_renewed_no_more,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            fences,
+            [
+                a_fence_admits_what_is_not_older,
+                a_fence_admits_once_what_is_newer,
+                a_fence_never_admits_zero_and_admits_the_highest_number,
+                a_fence_rejects_the_holder_before,
+                fences_and_locks_of_one_name_are_apart,
+                fence_names_have_bounds,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            limiters,
+            [
+                a_limiter_admits_its_burst_and_no_more,
+                a_peek_changes_nothing_and_a_cost_of_zero_takes_nothing,
+                a_cost_above_the_burst_is_never_admitted,
+                a_rate_of_zero_admits_nothing,
+                a_batch_decides_as_one_by_one,
+                a_batch_with_a_bad_key_decides_nothing,
+                another_definition_is_an_error_unless_it_says_update,
+                an_update_keeps_what_was_used,
+                limiters_of_one_name_share_their_keys,
+                limiters_of_two_names_do_not,
+                keys_are_bytes_of_every_length,
+                at_the_cap_a_shared_bucket_decides_and_says_so,
+                limits_are_read_from_text_and_refused_with_a_reason,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            spaces,
+            [
+                clones_share_everything,
+                partitions_are_stable_and_within_bounds,
+                a_space_tells_its_url,
+                caps_and_shares_outside_their_bounds_are_errors,
+                a_full_table_is_a_typed_error_and_reclaims_first,
+                two_sessions_exclude_each_other_and_one_that_ends_frees_what_it_held,
+                a_hold_adopted_by_another_session_is_no_longer_the_first_ones,
+                queues_span_sessions,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            stress,
+            [
+                many_threads_exclude_each_other_and_their_tokens_are_consecutive,
+                every_waiter_of_many_is_served,
+                every_future_of_many_is_served,
+                a_storm_of_cancelled_waits_leaves_nothing,
+                owners_exclude_each_other_under_many_threads,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            data,
+            [
+                the_shared_cases_of_locks_hold,
+                the_shared_cases_of_limiters_hold,
+            ]
+        );
+    };
+}
+pub(crate) use cases;
+
+macro_rules! instantiate {
+    ($tier:ident, $noun:ident, [$($case:ident),+ $(,)?]) => {
+        mod $noun {
+            $(
+                #[test]
+                fn $case() {
+                    let tier = <$crate::conformance::tier::$tier as $crate::conformance::tier::Tier>::new();
+                    $crate::conformance::$noun::$case(&tier);
+                }
+            )+
+        }
+    };
+}
+pub(crate) use instantiate;

@@ -1,0 +1,140 @@
+//! Owners, whose locks are re-entrant.
+
+use super::tier::Tier;
+use super::{until, waiters};
+use sprag::Error;
+use std::sync::Barrier;
+use std::time::Duration;
+
+// property 2, property 3
+pub(crate) fn an_owner_gets_its_hold_again_and_the_last_release_counts(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap();
+    let outer = lock.acquire().unwrap();
+    let inner = lock.try_acquire().unwrap().unwrap();
+    let innermost = owner.clone();
+    let innermost = innermost.lock("a").unwrap();
+    let innermost = innermost
+        .acquire_timeout(Duration::from_millis(1))
+        .unwrap()
+        .unwrap();
+    let token = outer.token();
+    assert_eq!((inner.token(), innermost.token()), (token, token));
+    assert!(outer.is_valid() && inner.is_valid() && innermost.is_valid());
+    let plain = space.lock("a").unwrap();
+    outer.release().unwrap();
+    assert!(plain.try_acquire().unwrap().is_none());
+    drop(inner);
+    assert!(plain.try_acquire().unwrap().is_none());
+    innermost.release().unwrap();
+    assert_eq!(plain.try_acquire().unwrap().unwrap().token(), token + 1);
+    assert_eq!(
+        lock.acquire().unwrap().token(),
+        token + 2,
+        "a new hold, a new token"
+    );
+}
+
+pub(crate) fn threads_of_one_owner_share_its_hold(tier: &impl Tier) {
+    let space = tier.space();
+    let other = tier.another(&space);
+    let blocker = other.lock("a").unwrap().acquire().unwrap();
+    let owner = space.owner();
+    let all_hold = Barrier::new(4);
+    let tokens: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let lock = owner.lock("a").unwrap();
+                    let hold = lock.acquire().unwrap();
+                    all_hold.wait();
+                    hold.token()
+                })
+            })
+            .collect();
+        until(|| waiters(&space, "a") == 1);
+        drop(blocker);
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(tokens.iter().all(|token| *token == tokens[0]), "{tokens:?}");
+    assert_eq!(
+        other.lock("a").unwrap().acquire().unwrap().token(),
+        tokens[0] + 1
+    );
+}
+
+// property 1
+pub(crate) fn owners_exclude_each_other_and_plain_locks(tier: &impl Tier) {
+    let space = tier.space();
+    let other = tier.another(&space);
+    let (one, two) = (space.owner(), other.owner());
+    let hold = one.lock("a").unwrap().acquire().unwrap();
+    assert!(two.lock("a").unwrap().try_acquire().unwrap().is_none());
+    assert!(
+        space
+            .owner()
+            .lock("a")
+            .unwrap()
+            .try_acquire()
+            .unwrap()
+            .is_none()
+    );
+    assert!(space.lock("a").unwrap().try_acquire().unwrap().is_none());
+    assert!(two.lock("b").unwrap().try_acquire().unwrap().is_some());
+    drop(hold);
+    assert!(two.lock("a").unwrap().try_acquire().unwrap().is_some());
+}
+
+// property 6
+pub(crate) fn a_timed_wait_of_an_owner_ends_and_leaves_nothing(tier: &impl Tier) {
+    let space = tier.space();
+    let hold = space.lock("a").unwrap().acquire().unwrap();
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap();
+    for timeout in [Duration::ZERO, Duration::from_millis(1)] {
+        assert!(lock.acquire_timeout(timeout).unwrap().is_none());
+    }
+    assert_eq!(waiters(&space, "a"), 0);
+    drop(hold);
+    assert!(lock.try_acquire().unwrap().is_some());
+}
+
+pub(crate) fn an_owner_that_lost_its_hold_is_told_so(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap();
+    let hold = lock.acquire().unwrap();
+    let token = hold.token();
+    assert_eq!(space.break_lock("a").unwrap(), Some(token));
+    assert!(matches!(lock.try_acquire(), Err(Error::Lost { token: lost }) if lost == token));
+    assert!(matches!(hold.release(), Err(Error::Lost { token: lost }) if lost == token));
+    assert_eq!(
+        lock.acquire().unwrap().token(),
+        token + 1,
+        "it can begin anew"
+    );
+}
+
+// property 8
+pub(crate) fn an_owner_checks_names_and_ttls(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    for bad in [Duration::ZERO, Duration::MAX] {
+        let error = owner.lock("a").unwrap().ttl(bad).err().unwrap();
+        assert!(
+            matches!(error, Error::Duration { what: "ttl", .. }),
+            "{error}"
+        );
+    }
+    let lock = owner
+        .lock("a")
+        .unwrap()
+        .ttl(Duration::from_hours(1))
+        .unwrap();
+    let _hold = lock.acquire().unwrap();
+    assert!(space.inspect("a").unwrap()[0].lease_left > Duration::from_mins(1));
+}

@@ -1,0 +1,202 @@
+//! The rows: which case against whom, and the budget of each.
+
+use crate::Plan;
+use crate::contest::{self, Outcome};
+use crate::{redis, resident, sleeper};
+use sprag_benches::case::Work;
+use sprag_benches::ours::{self, Reach};
+use sprag_benches::peers::{self, Peer};
+use sprag_benches::{Case, Result};
+
+/// One row of the table.
+pub(crate) struct Row {
+    pub(crate) case: String,
+    pub(crate) peer: &'static str,
+    /// The highest ratio of ours to the peer's that keeps the promise.
+    pub(crate) budget: f64,
+    /// What is measured.
+    pub(crate) unit: &'static str,
+    measure: Box<dyn Fn(Plan) -> Result<Outcome>>,
+}
+
+impl Row {
+    /// Whether the case or the peer contains `text`.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        let row = format!("{} | {}", self.case, self.peer).to_lowercase();
+        row.contains(&text.to_lowercase())
+    }
+
+    pub(crate) fn measure(&self, plan: Plan) -> Result<Outcome> {
+        (self.measure)(plan)
+    }
+
+    fn against(case: Case, peer: Peer, budget: f64) -> Self {
+        Self {
+            case: case.name.to_owned(),
+            peer: peer.name(),
+            budget,
+            unit: "ns",
+            measure: Box::new(move |plan| {
+                let ours = ours::side(&case, Reach::Memory, plan.effort)?;
+                let peer = peers::side(&case, peer, plan.effort)?;
+                contest::between(&ours, &peer, plan)
+            }),
+        }
+    }
+
+    fn shared_against_memory(case: Case) -> Self {
+        Self {
+            case: format!("{}, in shm:", case.name),
+            peer: MEMORY,
+            budget: SHARED_BUDGET,
+            unit: "ns",
+            measure: Box::new(move |plan| {
+                let shared = ours::side(&case, Reach::Shared, plan.effort)?;
+                let memory = ours::side(&case, Reach::Memory, plan.effort)?;
+                contest::between(&shared, &memory, plan)
+            }),
+        }
+    }
+
+    fn of(
+        case: &str,
+        peer: &'static str,
+        budget: f64,
+        unit: &'static str,
+        measure: impl Fn(Plan) -> Result<Outcome> + 'static,
+    ) -> Self {
+        Self {
+            case: case.to_owned(),
+            peer,
+            budget,
+            unit,
+            measure: Box::new(measure),
+        }
+    }
+}
+
+/// Every row, in the order of the table of budgets.
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows: Vec<Row> = DUELS
+        .iter()
+        .map(|&(case, peer, budget)| Row::against(case, peer, budget))
+        .collect();
+    rows.push(Row::of(
+        "resident bytes per limiter key at 1,000,000",
+        Peer::GovernorByDefault.name(),
+        0.65,
+        "bytes",
+        resident::compare,
+    ));
+    rows.push(Row::of(
+        HAND_OFF_ASLEEP,
+        "futex wake to wake",
+        1.3,
+        "ns",
+        |plan| sleeper::compare(Reach::Memory, plan),
+    ));
+    let mut seen = Vec::new();
+    for (case, _, _) in DUELS {
+        // A case with strings is the same case as one with bytes, once peers don't matter.
+        if !case.is_text && !seen.contains(&case.name) {
+            seen.push(case.name);
+            rows.push(Row::shared_against_memory(*case));
+        }
+    }
+    rows.push(Row::of(
+        "hand-off to a sleeping thread, in shm:",
+        MEMORY,
+        SHARED_BUDGET,
+        "ns",
+        sleeper::compare_shared,
+    ));
+    rows.push(Row::of(
+        "limiter check in shm:, against a server",
+        "Redis, GCRA script, unix socket",
+        0.001,
+        "ns",
+        redis::compare,
+    ));
+    rows
+}
+
+const MEMORY: &str = "the same in mem:";
+const SHARED_BUDGET: f64 = 1.2;
+const HAND_OFF_ASLEEP: &str = "hand-off to a sleeping thread";
+
+const HOT_CHECK: Case = Case::hot("limiter check, 1 hot key, 1 thread", Work::Check);
+const MILLION: u64 = 1_000_000;
+const MILLION_CHECKS: Case = Case::hot(
+    "limiter check, 1,000,000 keys uniform, 1 thread",
+    Work::Check,
+)
+.uniform(MILLION);
+const HOT_LOCK: Case = Case::hot("lock + unlock, 1 hot key, 1 thread", Work::Lock);
+
+/// Case, peer, budget.
+const DUELS: &[(Case, Peer, f64)] = &[
+    (HOT_CHECK, Peer::GovernorAtBest, 0.85),
+    (HOT_CHECK.text(), Peer::GovernorByDefault, 0.48),
+    (
+        Case::hot("limiter check, 1 hot key, 2 threads", Work::Check).two_threads(),
+        Peer::GovernorAtBest,
+        0.30,
+    ),
+    (
+        Case::hot("limiter check, 1,000 keys uniform, 2 threads", Work::Check)
+            .uniform(1_000)
+            .two_threads(),
+        Peer::GovernorAtBest,
+        0.22,
+    ),
+    (MILLION_CHECKS, Peer::GovernorAtBest, 0.80),
+    (
+        Case::hot(
+            "limiter check, 1,000,000 keys uniform, 1 thread, in batches of 32",
+            Work::CheckBatch,
+        )
+        .uniform(MILLION),
+        Peer::GovernorAtBest,
+        0.50,
+    ),
+    (MILLION_CHECKS.text(), Peer::GovernorByDefault, 0.20),
+    (
+        Case::hot(
+            "limiter check, 1,000,000 keys zipf 0.99, 2 threads",
+            Work::Check,
+        )
+        .zipf(MILLION)
+        .two_threads(),
+        Peer::GovernorAtBest,
+        0.75,
+    ),
+    (
+        Case::hot("limiter refusing, 1 hot key, 2 threads", Work::Refuse).two_threads(),
+        Peer::GovernorAtBest,
+        0.30,
+    ),
+    (HOT_LOCK, Peer::KeyedLock, 0.30),
+    (HOT_LOCK, Peer::LockPool, 0.27),
+    (
+        Case::hot("lock + unlock, 1,000 keys uniform, 2 threads", Work::Lock)
+            .uniform(1_000)
+            .two_threads(),
+        Peer::KeyedLock,
+        0.12,
+    ),
+    (
+        Case::hot(
+            "lock + unlock, 1,000,000 keys uniform, 2 threads",
+            Work::Lock,
+        )
+        .uniform(MILLION)
+        .two_threads(),
+        Peer::KeyedLock,
+        0.55,
+    ),
+    (
+        Case::hot("hand-off between two running threads, FIFO", Work::Lock).two_threads(),
+        Peer::KeyedLock,
+        2.0,
+    ),
+];

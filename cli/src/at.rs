@@ -1,0 +1,56 @@
+//! Which space a subcommand works on: owns the arguments that say so, and the opening.
+
+#![expect(clippy::doc_markdown, reason = "help for a terminal")]
+
+use sprag::{Space, SpaceBuilder};
+
+/// The space, from the arguments that all subcommands share.
+#[derive(Debug, clap::Args)]
+pub(crate) struct At {
+    /// The space to work on: shm:NAME, shm:/path, or mem: [default: shm:default]
+    ///
+    /// shm:NAME is shared by the processes of one user on this host, by a file in $SPRAG_DIR or else
+    /// /dev/shm/sprag-UID. shm:/path is that very file. mem: is this process's own and gone with it.
+    #[arg(
+        long = "at",
+        value_name = "URL",
+        global = true,
+        help_heading = HEADING
+    )]
+    pub(crate) url: Option<String>,
+
+    /// Let the file's group use the space too
+    ///
+    /// A new region is then created with mode 0660. One that its group can reach is refused without
+    /// this, since whoever can write to it can take any lock.
+    #[arg(long, global = true, help_heading = HEADING)]
+    pub(crate) group_shared: bool,
+}
+
+/// What the arguments stand under in every subcommand's help.
+const HEADING: &str = "Space";
+
+/// The space of who names none.
+const DEFAULT_URL: &str = "shm:default";
+
+impl At {
+    /// The space's URL.
+    pub(crate) fn url(&self) -> &str {
+        self.url.as_deref().unwrap_or(DEFAULT_URL)
+    }
+
+    /// Opens the space, creating it if there is none.
+    pub(crate) fn open(&self) -> sprag::Result<Space> {
+        self.builder().open(self.url())
+    }
+
+    /// Opens the space if there is one: for those who only look, or take away.
+    pub(crate) fn open_existing(&self) -> sprag::Result<Space> {
+        self.builder().create(false).open(self.url())
+    }
+
+    /// The options for opening it.
+    pub(crate) fn builder(&self) -> SpaceBuilder {
+        Space::builder().group_shared(self.group_shared)
+    }
+}

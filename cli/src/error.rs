@@ -1,0 +1,68 @@
+//! Why a subcommand failed: owns the one-line texts that are the command's own, and the exit codes.
+
+use std::io;
+use std::process::ExitCode;
+
+use sprag::EngineError;
+
+#[cfg(target_os = "linux")]
+use crate::lock;
+use crate::{output, replay};
+
+/// Why a subcommand failed. Its text is one line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// From the space.
+    #[error(transparent)]
+    Space(#[from] sprag::Error),
+    /// From `sprag lock`.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
+    /// From `sprag replay`.
+    #[error(transparent)]
+    Replay(#[from] replay::Error),
+    /// The limiter is there with another limit.
+    #[error(
+        "the limiter {name} is {existing} in {url}, not {asked}; give that limit, or --update to change it"
+    )]
+    OtherLimit {
+        name: String,
+        url: String,
+        existing: String,
+        asked: String,
+    },
+    /// Standard output can't be written to.
+    #[error("cannot write to standard output: {0}; free some space or send it elsewhere")]
+    Write(#[from] io::Error),
+    /// A process of a benchmark could not be run, or did not answer.
+    #[error("the benchmark's own process {what}: {source}")]
+    Child {
+        what: &'static str,
+        source: io::Error,
+    },
+    /// Something that can't be asked together.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Error {
+    /// What to exit with: 2, but for a region that stays since it is in use, which is an answer, for a
+    /// replay, which tells usage from a log that it can't read, and for a lock, whose codes must be told
+    /// from a command's own.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Space(sprag::Error::Engine(EngineError::InUse { .. })) => output::NO.into(),
+            #[cfg(target_os = "linux")]
+            Self::Lock(error) => error.exit_code(),
+            Self::Replay(error) => error.exit_code(),
+            _ => ExitCode::from(2),
+        }
+    }
+}
+
+impl From<sprag::limit::LimitError> for Error {
+    fn from(error: sprag::limit::LimitError) -> Self {
+        Self::Space(error.into())
+    }
+}

@@ -1,0 +1,272 @@
+//! `sprag inspect`: what is in a space. Owns the arguments and the tables' form; changes nothing.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use sprag::{BreakRecord, LimiterInfo, LockInfo, Space};
+
+use crate::at::At;
+use crate::error::Error;
+use crate::printable::{self, Name};
+use crate::{output, span};
+
+/// Show the locks, limiters and last breaks of a space
+///
+/// Stops nobody and changes nothing. Each entry is shown as it was at one moment, different entries at
+/// different ones. A lock that is free stays listed until its entry is needed for another name.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes:
+  0  shown, even if there is nothing
+  2  an argument is wrong, or something failed; there may be no such space")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Args {
+    /// Only what has a name that begins so
+    #[arg(default_value = "", hide_default_value = true)]
+    prefix: OsString,
+
+    /// Show locks; without --locks, --limiters and --breaks all three are shown
+    #[arg(long)]
+    locks: bool,
+
+    /// Show limiters
+    #[arg(long)]
+    limiters: bool,
+
+    /// Show which locks were broken last, by whom
+    #[arg(long)]
+    breaks: bool,
+
+    /// Leave out locks that are free and that nobody waits for
+    #[arg(long)]
+    held: bool,
+
+    /// Print a JSON object with an array for each kind
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Contents {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locks: Option<Vec<LockRow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limiters: Option<Vec<LimiterRow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breaks: Option<Vec<BreakRow>>,
+}
+
+#[derive(Debug, Serialize)]
+struct LockRow {
+    #[serde(flatten)]
+    name: Name,
+    held: bool,
+    /// Null if free, detached, or of a process that is gone.
+    holder_pid: Option<u32>,
+    detached: bool,
+    /// Of the holder, or of the last one.
+    token: u64,
+    lease_left_ns: u64,
+    /// Null if free or not known.
+    held_for_ns: Option<u64>,
+    waiters: u32,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct LimiterRow {
+    #[serde(flatten)]
+    name: Name,
+    limit: String,
+    keys: u64,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct BreakRow {
+    #[serde(flatten)]
+    name: Name,
+    /// The token that was ended.
+    token: u64,
+    /// Of the process that broke it.
+    by_pid: u32,
+    at_unix_ns: u64,
+    #[serde(skip)]
+    shown: String,
+}
+
+/// Reads the space and prints what it holds.
+pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    let contents = Contents::read(args, &at.open_existing()?)?;
+    output::print(out, ExitCode::SUCCESS, |out| {
+        if args.json {
+            output::json(out, &contents)
+        } else {
+            contents.write_text(out)
+        }
+    })
+}
+
+impl Contents {
+    fn read(args: &Args, space: &Space) -> Result<Self, Error> {
+        let prefix = printable::bytes(&args.prefix);
+        let all = !(args.locks || args.limiters || args.breaks);
+        let locks = (all || args.locks).then(|| space.inspect(prefix));
+        let limiters = (all || args.limiters).then(|| space.limiters(prefix));
+        let breaks = (all || args.breaks).then(|| space.breaks());
+        let is_shown = |lock: &LockInfo| !args.held || lock.is_held || lock.waiters > 0;
+        Ok(Self {
+            locks: locks.transpose()?.map(|locks| {
+                let shown = locks.into_iter().filter(is_shown);
+                shown.map(|lock| LockRow::new(&lock)).collect()
+            }),
+            limiters: limiters
+                .transpose()?
+                .map(|limiters| limiters.iter().map(LimiterRow::new).collect()),
+            breaks: breaks.map(|breaks| {
+                let shown = breaks.into_iter().filter(|b| b.name.starts_with(prefix));
+                shown.map(|record| BreakRow::new(&record)).collect()
+            }),
+        })
+    }
+
+    /// Each kind that has any entry as a table, with an empty line between two.
+    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        let locks = self.locks.as_deref().unwrap_or_default();
+        let limiters = self.limiters.as_deref().unwrap_or_default();
+        let breaks = self.breaks.as_deref().unwrap_or_default();
+        let tables = [
+            rows(
+                "LOCK HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
+                locks,
+                LockRow::cells,
+            ),
+            rows("LIMITER KEYS NAME", limiters, LimiterRow::cells),
+            rows("BROKEN TOKEN BY-PID NAME", breaks, BreakRow::cells),
+        ];
+        let mut is_first = true;
+        for table in tables.iter().filter(|table| table.len() > 1) {
+            if !is_first {
+                writeln!(out)?;
+            }
+            is_first = false;
+            output::table(out, table)?;
+        }
+        if is_first {
+            writeln!(out, "nothing to show")?;
+        }
+        Ok(())
+    }
+}
+
+/// The heading, a word for each column, and a row for each entry.
+fn rows<T>(heading: &str, entries: &[T], cells: impl Fn(&T) -> Vec<String>) -> Vec<Vec<String>> {
+    let heading = heading
+        .split(' ')
+        .map(|word| word.replace('-', " "))
+        .collect();
+    std::iter::once(heading)
+        .chain(entries.iter().map(cells))
+        .collect()
+}
+
+impl LockRow {
+    fn new(lock: &LockInfo) -> Self {
+        Self {
+            shown: printable::name(&lock.name),
+            name: Name::new(&lock.name),
+            held: lock.is_held,
+            holder_pid: lock.holder_pid.filter(|_| lock.is_held),
+            detached: lock.is_detached && lock.is_held,
+            token: lock.token,
+            lease_left_ns: if lock.is_held {
+                whole_ns(lock.lease_left)
+            } else {
+                0
+            },
+            held_for_ns: lock.held_for.filter(|_| lock.is_held).map(whole_ns),
+            waiters: lock.waiters,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let none = || "-".to_owned();
+        let passed = |ns| span::passed(Duration::from_nanos(ns));
+        let holder = match self.holder_pid {
+            _ if self.detached => "detached".to_owned(),
+            Some(pid) => format!("pid {pid}"),
+            None => none(),
+        };
+        vec![
+            if self.held { "held" } else { "free" }.to_owned(),
+            holder,
+            self.token.to_string(),
+            if self.held {
+                passed(self.lease_left_ns)
+            } else {
+                none()
+            },
+            self.held_for_ns.map_or_else(none, passed),
+            self.waiters.to_string(),
+            self.shown.clone(),
+        ]
+    }
+}
+
+impl LimiterRow {
+    fn new(limiter: &LimiterInfo) -> Self {
+        Self {
+            shown: printable::name(&limiter.name),
+            name: Name::new(&limiter.name),
+            limit: limiter.limit.to_string(),
+            keys: limiter.keys,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.limit.clone(),
+            self.keys.to_string(),
+            self.shown.clone(),
+        ]
+    }
+}
+
+impl BreakRow {
+    fn new(record: &BreakRecord) -> Self {
+        Self {
+            shown: printable::name(&record.name),
+            name: Name::new(&record.name),
+            token: record.token,
+            by_pid: record.by_pid,
+            at_unix_ns: record.at_ns,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            utc(self.at_unix_ns),
+            self.token.to_string(),
+            self.by_pid.to_string(),
+            self.shown.clone(),
+        ]
+    }
+}
+
+/// The time to the second, in UTC.
+pub(crate) fn utc(unix_ns: u64) -> String {
+    // Below 2^34, so positive.
+    let seconds = (unix_ns / 1_000_000_000).cast_signed();
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(time) => time.to_string(),
+        Err(_) => format!("{seconds} s"),
+    }
+}
+
+fn whole_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

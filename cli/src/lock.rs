@@ -1,0 +1,400 @@
+//! `sprag lock`: runs a command under a lock, or takes, releases and renews one for a script. Owns the
+//! subcommand's arguments, its errors and its exit codes. Never decides when a command must end.
+//!
+//! ```text
+//!            ┌── token     no CMD: take and print, release, renew
+//!  Args ─────┤
+//!            └── supervise ──┬── guard      how long CMD may go on
+//!                            ├── child      CMD's process and its group
+//!                            ├── signals    what is caught, to be passed on
+//!                            └── terminal   who is in the foreground
+//! ```
+
+mod child;
+mod duration;
+mod guard;
+mod shown;
+mod signals;
+mod supervise;
+mod terminal;
+mod token;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sprag::host::place::PlaceError;
+use sprag::{Hold, Lock};
+
+use self::guard::Loss;
+use self::shown::Shown;
+use self::supervise::Times;
+use crate::at::At;
+use crate::printable;
+
+/// The exit codes that are not CMD's own. The page of the command has the same table.
+mod code {
+    /// An argument is wrong (`EX_USAGE`, as flock has it).
+    pub(super) const USAGE: u8 = 64;
+    /// `--try`, and the lock was not free (`EX_TEMPFAIL`).
+    pub(super) const BUSY: u8 = 75;
+    /// The lock was lost, or is not held under the token.
+    pub(super) const LOST: u8 = 123;
+    /// `--wait`, and the time was over (as timeout has it).
+    pub(super) const TIMED_OUT: u8 = 124;
+    /// The command itself failed (as env and timeout have it).
+    pub(super) const FAILED: u8 = 125;
+    /// CMD was found but can't be run.
+    pub(super) const CANNOT_RUN: u8 = 126;
+    /// CMD was not found.
+    pub(super) const NOT_FOUND: u8 = 127;
+    /// CMD was ended by the signal with the number above this.
+    pub(super) const SIGNAL: u8 = 128;
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0..255   CMD's own, or 128 + N if signal N ended it
+  64       an argument is wrong
+  75       --try: somebody else has the lock (-E sets another code)
+  123      the lock was lost while CMD ran, or is not held under TOKEN
+  124      --wait: the time was over before the lock's turn came (-E sets another code)
+  125      sprag failed: the space cannot be opened, is full or damaged
+  126      CMD was found but cannot be run
+  127      CMD was not found
+
+Examples:
+  sprag lock nightly -- pg_dump shop       wait for the turn, then run
+  sprag lock --try nightly -- pg_dump shop run now or not at all
+  token=$(sprag lock --acquire --wait 5s --ttl 10m deploy) || exit
+  sprag lock --release \"$token\" deploy";
+
+/// Run a command under a lock, one at a time
+///
+/// Waits for the lock NAME in the space that --at names, runs CMD, and releases the lock when CMD ends.
+/// No shell is involved. CMD finds the lock's name in SPRAG_KEY and its fencing token in SPRAG_TOKEN.
+///
+/// CMD runs in a process group of its own; signals are passed on to it, and a terminal is handed to it.
+/// The lease is renewed while CMD runs. If the lock is lost all the same, CMD is sent SIGTERM, and then
+/// SIGKILL before the lease ends. If sprag is killed, CMD is killed with it. A sprag that is stopped can
+/// do neither: where a late write would do harm, let the resource check SPRAG_TOKEN.
+///
+/// Without CMD, --acquire, --release and --renew let a script hold a lock between commands.
+#[derive(Debug, clap::Args)]
+#[expect(
+    clippy::doc_markdown,
+    reason = "users read it as help, where backticks stand for nothing"
+)]
+#[command(
+    override_usage = "sprag lock [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --acquire [OPTIONS] NAME\n       \
+        sprag lock --release TOKEN NAME\n       \
+        sprag lock --renew TOKEN [--ttl DURATION] NAME",
+    after_help = EXIT_CODES,
+    group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"])
+)]
+pub(crate) struct Args {
+    /// Do not wait: if the lock is not free, give up at once
+    #[arg(short = 'n', long = "try", conflicts_with_all = ["wait", "release", "renew"])]
+    is_try: bool,
+
+    /// Wait for at most this long, instead of for ever
+    ///
+    /// 500ms, 5s, 2m, 1h, or a plain number of seconds; 1ms to 366 days.
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::wait, conflicts_with_all = ["release", "renew"])]
+    wait: Option<Duration>,
+
+    /// How long the lock stays held when nobody renews it
+    ///
+    /// While CMD runs it is renewed well before; 100ms to 366 days then. For --acquire and --renew, 1ms
+    /// to 366 days from now.
+    #[arg(long, value_name = "DURATION", value_parser = duration::ttl, default_value = "30s", conflicts_with = "release")]
+    ttl: Duration,
+
+    /// How long CMD has to end after SIGTERM when the lock was taken away by force
+    ///
+    /// Somebody else may have the lock then, so not for longer than need be. The end of the lease is
+    /// a bound to this as well.
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::kill_after, default_value = "1s", conflicts_with = "mode")]
+    kill_after: Duration,
+
+    /// The exit code when the lock was not to be had, instead of 75 and 124
+    #[arg(short = 'E', long, value_name = "N", conflicts_with_all = ["release", "renew"])]
+    conflict_exit_code: Option<u8>,
+
+    /// Take the lock, print its token, and leave it held until it is released or --ttl is over
+    #[arg(long)]
+    acquire: bool,
+
+    /// Release the lock that is held under this token
+    #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(1..))]
+    release: Option<u64>,
+
+    /// Let the lease of the lock that is held under this token start anew
+    #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(1..))]
+    renew: Option<u64>,
+
+    /// Print what was done as one JSON object; for --acquire, --release and --renew
+    #[arg(long, requires = "mode")]
+    json: bool,
+
+    /// The lock's name, 1 to 1,024 bytes; one that begins with - goes behind a -- of its own
+    #[arg(value_name = "NAME")]
+    name: Option<OsString>,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    rest: Vec<OsString>,
+}
+
+/// Why nothing was run, or not to its end. Its text is one line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// There is no lock to speak of.
+    #[error("no lock is named; use sprag lock NAME -- CMD")]
+    NoName,
+    /// There is nothing to run.
+    #[error(
+        "nothing to run under the lock {name}; use sprag lock NAME -- CMD, or --acquire for a script"
+    )]
+    NoCommand { name: Shown },
+    /// There is something to run that will not be.
+    #[error(
+        "{mode} runs no command, so {command} has no place; leave it out, or leave {mode} out to run it"
+    )]
+    Command { mode: &'static str, command: Shown },
+    /// The lease is too short to be guarded.
+    #[error(
+        "--ttl is {ttl:?}; while a command runs it must be {:?} to 366 days: use a longer one",
+        guard::TTL_MIN
+    )]
+    ShortTtl { ttl: Duration },
+    /// What a space of one process can't do.
+    #[error("{mode} is of no use with --at mem:, which ends with this command; use --at shm:NAME")]
+    Memory { mode: &'static str },
+    /// The name or the URL is wrong.
+    #[error(transparent)]
+    Argument(sprag::Error),
+    /// The lock is not free.
+    #[error("the lock {name} is not free; try again later, or wait for it with --wait 5s")]
+    Busy { name: Shown, code: u8 },
+    /// The lock's turn did not come in time.
+    #[error("the lock {name} was not free within {wait:?}; try again later, or wait longer")]
+    TimedOut {
+        name: Shown,
+        wait: Duration,
+        code: u8,
+    },
+    /// The token isn't the holder's.
+    #[error(
+        "the lock {name} is not held under token {token}: it was released, broken, or its lease is over; stop what it protected and take it again"
+    )]
+    NotHeld { name: Shown, token: u64 },
+    /// The lock was lost while CMD ran.
+    #[error(
+        "the lock {name} (token {token}) was lost: {loss}; {command} {ending}: check what it left undone"
+    )]
+    Lost {
+        name: Shown,
+        token: u64,
+        loss: Loss,
+        command: Shown,
+        ending: String,
+    },
+    /// There is no such program.
+    #[error("cannot find {command}; name a program in PATH, or a path with a slash")]
+    NotFound { command: Shown },
+    /// The program can't be run.
+    #[error(
+        "cannot run {command}: {source}; check that it is a program and that you may execute it"
+    )]
+    CannotRun { command: Shown, source: io::Error },
+    /// The space or its engine failed.
+    #[error(transparent)]
+    Space(sprag::Error),
+    /// The system failed.
+    #[error("cannot {action}: {source}; the lock is released")]
+    System {
+        action: &'static str,
+        source: io::Error,
+    },
+    /// The token can't be told.
+    #[error("cannot write to standard output: {source}; {outcome}")]
+    Write {
+        source: io::Error,
+        outcome: &'static str,
+    },
+}
+
+impl Error {
+    /// See the table in the help.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::NoName
+            | Self::NoCommand { .. }
+            | Self::Command { .. }
+            | Self::ShortTtl { .. }
+            | Self::Memory { .. }
+            | Self::Argument(_) => code::USAGE,
+            Self::Busy { code, .. } | Self::TimedOut { code, .. } => *code,
+            Self::NotHeld { .. } | Self::Lost { .. } => code::LOST,
+            Self::NotFound { .. } => code::NOT_FOUND,
+            Self::CannotRun { .. } => code::CANNOT_RUN,
+            Self::Space(_) | Self::System { .. } | Self::Write { .. } => code::FAILED,
+        })
+    }
+}
+
+/// The exit code of arguments that `clap` refuses, for `sprag lock`; `None` for other subcommands.
+pub(crate) fn usage_code(args: impl IntoIterator<Item = OsString>) -> Option<i32> {
+    let mut args = args.into_iter().skip(1);
+    loop {
+        let arg = args.next()?;
+        if arg == "--at" {
+            args.next();
+        } else if !printable::bytes(&arg).starts_with(b"-") {
+            return (arg == "lock").then_some(code::USAGE.into());
+        }
+    }
+}
+
+/// What is asked for, the arguments taken apart.
+enum Task<'a> {
+    Run(&'a [OsString]),
+    Acquire,
+    Release(u64),
+    Renew(u64),
+}
+
+impl Task<'_> {
+    fn option(&self) -> Option<&'static str> {
+        match self {
+            Self::Run(_) => None,
+            Self::Acquire => Some("--acquire"),
+            Self::Release(_) => Some("--release"),
+            Self::Renew(_) => Some("--renew"),
+        }
+    }
+}
+
+impl Args {
+    /// The lock's name and what to do with it.
+    fn task(&self) -> Result<(&OsString, Task<'_>), Error> {
+        let (name, command) = match (&self.name, self.rest.as_slice()) {
+            (Some(name), rest) => (name, rest),
+            // sprag lock -- NAME -- CMD
+            (None, [name, separator, command @ ..]) if separator == "--" => (name, command),
+            (None, [name]) => (name, [].as_slice()),
+            (None, []) => return Err(Error::NoName),
+            (None, [name, ..]) => {
+                return Err(Error::NoCommand {
+                    name: Shown::of(name),
+                });
+            }
+        };
+        let task = match (self.acquire, self.release, self.renew) {
+            (true, ..) => Task::Acquire,
+            (_, Some(token), _) => Task::Release(token),
+            (_, _, Some(token)) => Task::Renew(token),
+            _ => Task::Run(command),
+        };
+        match (task.option(), command.first()) {
+            (Some(mode), Some(command)) => Err(Error::Command {
+                mode,
+                command: Shown::of(command),
+            }),
+            (None, None) => Err(Error::NoCommand {
+                name: Shown::of(name),
+            }),
+            (None, Some(_)) if self.ttl < guard::TTL_MIN => Err(Error::ShortTtl { ttl: self.ttl }),
+            _ => Ok((name, task)),
+        }
+    }
+
+    /// Takes the lock, waiting as the arguments say.
+    fn take<'s>(&self, lock: &Lock<'s>) -> Result<Hold<'s>, Error> {
+        let name = || Shown::of_bytes(&lock.name());
+        if self.is_try {
+            let code = self.conflict_exit_code.unwrap_or(code::BUSY);
+            let taken = lock.try_acquire().map_err(Error::Space)?;
+            return taken.ok_or_else(|| Error::Busy { name: name(), code });
+        }
+        let Some(wait) = self.wait else {
+            return lock.acquire().map_err(Error::Space);
+        };
+        let code = self.conflict_exit_code.unwrap_or(code::TIMED_OUT);
+        let taken = lock.acquire_timeout(wait).map_err(Error::Space)?;
+        taken.ok_or_else(|| Error::TimedOut {
+            name: name(),
+            wait,
+            code,
+        })
+    }
+}
+
+/// Does what `args` ask for in the space `at`. `out` is for the token; a command that is run has
+/// the process's own standard output.
+pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    let (name, task) = args.task()?;
+    let space = at.open().map_err(of_opening)?;
+    if let Some(mode) = task.option()
+        && !space.engine().region().is_shared()
+    {
+        return Err(Error::Memory { mode });
+    }
+    let lock = space
+        .lock(printable::bytes(name))
+        .and_then(|lock| lock.ttl(args.ttl))
+        .map_err(Error::Argument)?;
+    match task {
+        Task::Run(command) => {
+            let times = Times {
+                ttl: args.ttl,
+                kill_after: args.kill_after,
+            };
+            supervise::run(args.take(&lock)?, name, command, times)
+        }
+        Task::Acquire => token::acquire(args.take(&lock)?, &lock, args, out),
+        Task::Release(token) => token::release(&lock, token, args, out),
+        Task::Renew(token) => token::renew(&lock, token, args, out),
+    }
+}
+
+/// Tells a URL that means nothing from a space that can't be opened.
+fn of_opening(error: sprag::Error) -> Error {
+    match error {
+        sprag::Error::Place(
+            PlaceError::UnknownUrl { .. }
+            | PlaceError::Unsupported { .. }
+            | PlaceError::BadName { .. }
+            | PlaceError::BadPath { .. },
+        ) => Error::Argument(error),
+        _ => Error::Space(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usage_code;
+
+    #[test]
+    fn only_the_lock_subcommand_has_the_usage_code_of_flock() {
+        let cases: [(&[&str], Option<i32>); 7] = [
+            (&["sprag", "lock", "--tyr"], Some(64)),
+            (&["sprag", "--at", "shm:x", "lock"], Some(64)),
+            (
+                &["sprag", "--at=shm:x", "--group-shared", "lock", "a"],
+                Some(64),
+            ),
+            (&["sprag", "--at", "lock", "replay"], None),
+            (&["sprag", "replay", "lock"], None),
+            (&["sprag"], None),
+            (&["sprag", "--at"], None),
+        ];
+        for (args, expected) in cases {
+            let code = usage_code(args.iter().map(Into::into));
+            assert_eq!(code, expected, "{args:?}");
+        }
+    }
+}

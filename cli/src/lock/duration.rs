@@ -1,0 +1,101 @@
+//! Durations as arguments: `500ms`, `5s`, `2m`, `1h30m`, or a plain number of seconds, within bounds.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+/// The longest wait and the longest lease: 366 days.
+const LONGEST: Duration = Duration::from_hours(366 * 24);
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The value of `--wait`.
+pub(super) fn wait(text: &str) -> Result<Duration, String> {
+    within(
+        text,
+        "use --try to wait not at all, or leave --wait out to wait for ever",
+    )
+}
+
+/// The value of `--ttl`.
+pub(super) fn ttl(text: &str) -> Result<Duration, String> {
+    within(text, "leave --ttl out for 30s")
+}
+
+/// The value of `--kill-after`.
+pub(super) fn kill_after(text: &str) -> Result<Duration, String> {
+    within(text, "leave --kill-after out for 1s")
+}
+
+fn within(text: &str, way_out: &str) -> Result<Duration, String> {
+    let duration = parse(text).ok_or(
+        "not a duration; write 500ms, 5s, 2m or 1h, or a plain number of seconds".to_owned(),
+    )?;
+    Duration::try_from(duration)
+        .ok()
+        .filter(|duration| (SHORTEST..=LONGEST).contains(duration))
+        .ok_or_else(|| format!("it must be 1ms to 366 days (8784h); {way_out}"))
+}
+
+fn parse(text: &str) -> Option<SignedDuration> {
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_plain {
+        format!("{text}s").parse().ok()
+    } else {
+        text.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ttl, wait};
+    use std::time::Duration;
+
+    #[test]
+    fn a_duration_is_a_number_with_a_unit_or_of_seconds() {
+        let cases = [
+            ("5s", 5_000),
+            ("500ms", 500),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+            ("1h30m", 5_400_000),
+            ("7", 7_000),
+            ("0.25", 250),
+            ("1.5s", 1_500),
+            ("1ms", 1),
+            ("8784h", 366 * 24 * 3_600_000),
+        ];
+        for (text, expected_ms) in cases {
+            assert_eq!(wait(text), Ok(Duration::from_millis(expected_ms)), "{text}");
+            assert_eq!(ttl(text), wait(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_or_out_of_bounds_is_refused_with_a_way_out() {
+        for text in [
+            "",
+            ".",
+            "5x",
+            "s",
+            "1.2.3",
+            "5 parsecs",
+            "ms500",
+            "NaN",
+            "inf",
+            "1e3",
+        ] {
+            let error = wait(text).expect_err(text);
+            assert!(error.contains("500ms"), "{text}: {error}");
+        }
+        for text in ["0", "0s", "999us", "-5s", "8784h1ms", "31622401"] {
+            let error = wait(text).expect_err(text);
+            assert!(error.contains("1ms to 366 days"), "{text}: {error}");
+            assert!(error.contains("--try"), "{text}: {error}");
+        }
+        for text in ["99999999999999999999", "9223372036854775808s"] {
+            wait(text).expect_err(text);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Locks held by a script, between commands: taken, released and renewed by their token.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use sprag::{Hold, Lock};
+
+use super::shown::Shown;
+use super::{Args, Error};
+use crate::output;
+use crate::printable::Name;
+
+/// What was done, as `--json` prints it.
+#[derive(Serialize)]
+struct Report {
+    did: &'static str,
+    #[serde(flatten)]
+    name: Name,
+    token: u64,
+    /// The lease from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_ns: Option<u64>,
+}
+
+/// Prints the token of `hold` and leaves it held. A token that nobody could read would hold the lock
+/// for nothing, so it is told first: when that fails, the hold is released.
+pub(super) fn acquire(
+    hold: Hold<'_>,
+    lock: &Lock<'_>,
+    args: &Args,
+    out: &mut impl Write,
+) -> Result<ExitCode, Error> {
+    let token = hold.token();
+    let told = if args.json {
+        output::json(out, &report("acquired", lock, token, Some(args.ttl)))
+    } else {
+        writeln!(out, "{token}")
+    };
+    told.and_then(|()| out.flush())
+        .map_err(|source| Error::Write {
+            source,
+            outcome: "the lock was released again",
+        })?;
+    let detached = hold.detach();
+    detached.map_err(|error| of_token(error, lock, token))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Releases the lock that is held under `token`.
+pub(super) fn release(
+    lock: &Lock<'_>,
+    token: u64,
+    args: &Args,
+    out: &mut impl Write,
+) -> Result<ExitCode, Error> {
+    let released = lock.release_token(token);
+    released.map_err(|error| of_token(error, lock, token))?;
+    let report = report("released", lock, token, None);
+    tell(&report, args, out, "the lock was released all the same")
+}
+
+/// Starts the lease of the hold under `token` anew.
+pub(super) fn renew(
+    lock: &Lock<'_>,
+    token: u64,
+    args: &Args,
+    out: &mut impl Write,
+) -> Result<ExitCode, Error> {
+    let renewed = lock.renew_token(token);
+    renewed.map_err(|error| of_token(error, lock, token))?;
+    let report = report("renewed", lock, token, Some(args.ttl));
+    tell(&report, args, out, "the lock was renewed all the same")
+}
+
+fn tell(
+    report: &Report,
+    args: &Args,
+    out: &mut impl Write,
+    outcome: &'static str,
+) -> Result<ExitCode, Error> {
+    if args.json {
+        let told = output::json(out, report).and_then(|()| out.flush());
+        told.map_err(|source| Error::Write { source, outcome })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_token(error: sprag::Error, lock: &Lock<'_>, token: u64) -> Error {
+    match error {
+        sprag::Error::Lost { .. } => Error::NotHeld {
+            name: Shown::of_bytes(&lock.name()),
+            token,
+        },
+        _ => Error::Space(error),
+    }
+}
+
+fn report(did: &'static str, lock: &Lock<'_>, token: u64, ttl: Option<Duration>) -> Report {
+    Report {
+        did,
+        name: Name::new(&lock.name()),
+        token,
+        ttl_ns: ttl.map(|ttl| u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX)),
+    }
+}

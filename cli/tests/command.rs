@@ -1,0 +1,89 @@
+//! What all of `sprag` has in common: help, version, completions, and output that nobody reads.
+
+mod support;
+
+use std::process::Stdio;
+
+use support::Regions;
+
+#[test]
+fn help_names_every_subcommand_and_the_exit_codes() {
+    let regions = Regions::new();
+    let help = regions.sprag("--help");
+    let help = help.answer(0);
+    for word in [
+        "limit",
+        "inspect",
+        "break",
+        "replay",
+        "bench",
+        "completions",
+        "--at",
+        "Exit codes",
+        "shm:default",
+    ] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    for words in ["limit --help", "inspect --help", "break --help"] {
+        let help = regions.sprag(words);
+        assert!(help.answer(0).contains("Exit codes:"), "{words}");
+        assert!(help.out.contains("--json"), "{words}");
+    }
+    // What only the command itself runs.
+    let bench = regions.sprag("bench --help");
+    assert!(!bench.answer(0).contains("holder "), "{}", bench.out);
+    let version = regions.sprag("--version");
+    assert_eq!(
+        version.answer(0),
+        format!("sprag {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn completions_are_printed_for_each_shell() {
+    let regions = Regions::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = regions.sprag(&format!("completions {shell}"));
+        let script = script.answer(0);
+        for word in ["inspect", "limiters", "peek"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let unknown = regions.sprag("completions tcsh");
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.err.contains("bash"), "{}", unknown.err);
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_error_and_a_full_disk_is() {
+    let regions = Regions::new();
+    regions.sprag("limit mail 1/day --key k").answer(0);
+    for words in [
+        "inspect",
+        "inspect --json",
+        "break a",
+        "completions bash",
+        "region ls",
+        "--help",
+    ] {
+        let code = i32::from(words.starts_with("break"));
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = regions.command(words.split(' '));
+        command.stdout(writer).stderr(Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "{words}");
+        assert_eq!(output.status.code(), Some(code), "{words}");
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let Ok(full) = full else { return };
+    let mut command = regions.command(["inspect"]);
+    command.stdout(full).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.starts_with("sprag: cannot write to standard output"),
+        "{error}"
+    );
+    assert_eq!(output.status.code(), Some(2));
+}

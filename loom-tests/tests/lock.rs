@@ -1,0 +1,96 @@
+//! Holding: exclusion, tokens, leases.
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use sprag_core::lock::{Attempt, Released, Renewed};
+use sprag_core::{Engine, Name, SessionId};
+use sprag_loom_tests::{CAPS, MS, both, check, engine};
+use std::sync::Arc;
+
+/// What a lock guards; loom reports two accesses that nothing orders.
+struct Guarded(UnsafeCell<u64>);
+
+// SAFETY: reached only while the lock is held, which is what the model checks.
+unsafe impl Sync for Guarded {}
+// SAFETY: a number.
+unsafe impl Send for Guarded {}
+
+/// Tries to take the lock, and adds one to what it guards if that worked. Returns the token.
+fn add_one(engine: &Engine, name: &Name, by: SessionId, guarded: &Guarded) -> Option<u64> {
+    let Attempt::Granted(grant) = engine.try_acquire(name, by, MS, 10 * MS).unwrap() else {
+        return None;
+    };
+    // SAFETY: the lock is held, as far as the engine says.
+    guarded.0.with_mut(|number| unsafe { *number += 1 });
+    let released = engine.release(&grant, || 2 * MS);
+    assert_eq!(
+        released,
+        Released::Done { wake: None },
+        "exclusion: a hold was ended by someone else"
+    );
+    Some(grant.token)
+}
+
+#[test]
+fn two_threads_never_hold_one_lock_at_once_and_their_tokens_are_consecutive() {
+    check("exclusion", || {
+        let (engine, [one, two]) = engine(CAPS);
+        let name = engine.lock_name(b"lock").unwrap();
+        let guarded = Arc::new(Guarded(UnsafeCell::new(0)));
+        let first = add_one(&engine, &name, one, &guarded).unwrap();
+
+        let (a, b) = {
+            let (engine, name, guarded) = (engine.clone(), name.clone(), guarded.clone());
+            let (engine_2, name_2, guarded_2) = (engine.clone(), name.clone(), guarded.clone());
+            both(
+                move || [(); 2].map(|()| add_one(&engine, &name, one, &guarded)),
+                move || add_one(&engine_2, &name_2, two, &guarded_2),
+            )
+        };
+        let mut tokens: Vec<u64> = a.into_iter().chain([b]).flatten().collect();
+        tokens.sort_unstable();
+        let expected: Vec<u64> = (first + 1..).take(tokens.len()).collect();
+        assert_eq!(tokens, expected, "tokens: they are consecutive");
+        assert!(!tokens.is_empty(), "exclusion: somebody gets a free lock");
+        // SAFETY: both threads are done.
+        let number = guarded.0.with(|number| unsafe { *number });
+        assert_eq!(
+            number,
+            tokens.len() as u64 + 1,
+            "exclusion: one hold at a time"
+        );
+    });
+}
+
+#[test]
+fn a_renewal_and_a_takeover_of_an_expired_hold_never_both_succeed() {
+    check("renewal against takeover", || {
+        let (engine, [holder, thief]) = engine(CAPS);
+        let name = engine.lock_name(b"lock").unwrap();
+        let Attempt::Granted(grant) = engine.try_acquire(&name, holder, MS, 10 * MS).unwrap()
+        else {
+            unreachable!("a new lock is free");
+        };
+        let end = grant.deadline_ns;
+
+        let (renewed, stolen) = {
+            let engine = engine.clone();
+            let thief_engine = engine.clone();
+            both(
+                // The holder's clock is a microsecond behind the thief's.
+                move || engine.renew(&grant, end - 1_000, 10 * MS).unwrap(),
+                move || thief_engine.try_acquire(&name, thief, end, 10 * MS).unwrap(),
+            )
+        };
+        let renewed = renewed != Renewed::NotHeld;
+        let stolen = matches!(stolen, Attempt::Granted(_));
+        assert!(
+            !(renewed && stolen),
+            "lease: a renewal and a takeover both succeeded"
+        );
+        assert!(
+            renewed || stolen,
+            "lease: neither a renewal nor a takeover succeeded"
+        );
+    });
+}
