@@ -3,6 +3,7 @@
 //! It changes nothing and stops nobody. In a region that is in use, a finding can be a step that
 //! somebody was in the middle of: such findings say so, and are gone when looked for again.
 
+use crate::count::Count;
 use crate::engine::Engine;
 use crate::key;
 use crate::object::{Kind, Objects};
@@ -186,7 +187,7 @@ impl Engine {
         compare(None, table.live_count(&self.region), used);
         for (session, found) in (0..).zip(by_session) {
             let counter = Sessions::counter_at(&self.region, session, F::COUNTER);
-            let counted = self.region.word(counter).load(Relaxed);
+            let counted = Count(self.region.word(counter)).get();
             compare(Some(session), counted, found);
         }
         used

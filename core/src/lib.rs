@@ -14,6 +14,7 @@
 
 mod check;
 mod chunk;
+mod count;
 mod engine;
 pub mod error;
 pub mod fence;

@@ -44,6 +44,7 @@
 //! A state word never repeats a value: emptying raises the serial or generation that it carries, so
 //! an exchange prepared before a cell was reused fails.
 
+use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
@@ -262,7 +263,7 @@ impl<F: Flavour> Table<F> {
 
     /// Live cells, as counted; may be off by the number of processes killed while inserting.
     pub(crate) fn live_count(&self, region: &Region) -> u64 {
-        region.word(self.counters + LIVE_COUNT).load(Relaxed)
+        self.live(region).get()
     }
 
     /// The furthest any key was ever put from its home, in blocks.
@@ -684,8 +685,8 @@ impl<F: Flavour> Table<F> {
     }
 
     fn count_out(&self, region: &Region, session: u16) {
-        decrement(region.word(self.counters + LIVE_COUNT));
-        decrement(region.word(Sessions::counter_at(region, session, F::COUNTER)));
+        self.live(region).decrement();
+        Self::cells_of(region, session).decrement();
     }
 
     /// Counts a new cell in, against the cap and the session's share, making room if need be.
@@ -698,15 +699,15 @@ impl<F: Flavour> Table<F> {
         now_ns: u64,
         recounts: &mut u32,
     ) -> Result<bool> {
-        let live = region.word(self.counters + LIVE_COUNT);
+        let live = self.live(region);
         let (index, share) = (actor.session.index, u64::from(actor.share));
         // Bounded: a scribbled count may never come out the same twice.
         let mut may_recount = || {
             *recounts += 1;
             *recounts <= RECOUNTS_MAX
         };
-        let mine = region.word(Sessions::counter_at(region, index, F::COUNTER));
-        if let Err(used) = increment_below(mine, share) {
+        let mine = Self::cells_of(region, index);
+        if let Err(used) = mine.increment_below(share) {
             return match self.make_room(region, actor, home, Some(index), now_ns) {
                 Room::Found => Ok(false),
                 Room::None if may_recount() && self.recount(region, Some(index)) < share => {
@@ -719,8 +720,12 @@ impl<F: Flavour> Table<F> {
             };
         }
         let cap = u64::from(self.cap);
-        if increment_below(live, cap).is_err() {
-            decrement(mine);
+        if live.get() < cap {
+            // Before the cell is counted: should its claimant die, it is looked for.
+            self.stir(region);
+        }
+        if live.increment_below(cap).is_err() {
+            mine.decrement();
             return match self.make_room(region, actor, home, None, now_ns) {
                 Room::Found => Ok(false),
                 Room::None if may_recount() && self.recount(region, None) < cap => Ok(false),
@@ -751,13 +756,14 @@ impl<F: Flavour> Table<F> {
         if now_ns / 1_000 < quiet_until_us {
             return Room::NoneYet;
         }
-        let mut earliest_ns = u64::MAX;
+        let (mut earliest_ns, mut seen) = (u64::MAX, 0);
         let mut probe = Probe::new(region, actor.sessions);
         let blocks = self.section.units;
         let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
-        let order = core::iter::once(home)
-            .chain((0..blocks).map(|i| ((hand + u64::from(i)) % u64::from(blocks)) as u32));
-        for block in order {
+        let order = core::iter::once((home, true)).chain(
+            (0..blocks).map(|i| (((hand + u64::from(i)) % u64::from(blocks)) as u32, false)),
+        );
+        for (block, is_extra) in order {
             if !region.is_present(&self.section, block) {
                 continue;
             }
@@ -771,12 +777,22 @@ impl<F: Flavour> Table<F> {
                 }
                 match self.try_free(region, &mut probe, cell, now_ns) {
                     Ok(()) => return Room::Found,
-                    Err(at_ns) => earliest_ns = earliest_ns.min(at_ns),
+                    Err(Unfree::Empty) => {}
+                    Err(Unfree::Until(at_ns)) => {
+                        earliest_ns = earliest_ns.min(at_ns);
+                        seen += u64::from(!is_extra);
+                    }
                 }
             }
         }
         if earliest_ns > now_ns {
+            let counted = self.live_count(region);
             if session.is_none() {
+                // A cell that was counted and not yet claimed when the sweep passed was not seen; if its
+                // claimant dies, nobody stirs.
+                if seen < counted || counted < u64::from(self.cap) {
+                    return Room::None;
+                }
                 // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
                 let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
                 let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
@@ -796,7 +812,7 @@ impl<F: Flavour> Table<F> {
         probe: &mut Probe<'_>,
         cell: u32,
         now_ns: u64,
-    ) -> Result<(), u64> {
+    ) -> Result<(), Unfree> {
         let at = self.at(cell);
         let state = region.wide(at).load();
         match phase(state) {
@@ -805,15 +821,15 @@ impl<F: Flavour> Table<F> {
                 let idle_ns = match F::idle(region, cell, at, state, now_ns, is_alive) {
                     Idle::Now => 0,
                     Idle::At(at_ns) if at_ns <= now_ns => at_ns,
-                    Idle::At(at_ns) => return Err(at_ns),
-                    Idle::Unforeseen => return Err(0),
-                    Idle::Never => return Err(u64::MAX),
+                    Idle::At(at_ns) => return Err(Unfree::Until(at_ns)),
+                    Idle::Unforeseen => return Err(Unfree::Until(0)),
+                    Idle::Never => return Err(Unfree::Until(u64::MAX)),
                 };
                 F::note_reclaim(region, idle_ns);
                 if self.reclaim(region, cell, state) {
                     Ok(())
                 } else {
-                    Err(0)
+                    Err(Unfree::Until(0))
                 }
             }
             RETIRED => {
@@ -826,10 +842,10 @@ impl<F: Flavour> Table<F> {
                 if phase(region.wide(at).load()) == EMPTY {
                     Ok(())
                 } else {
-                    Err(0)
+                    Err(Unfree::Until(0))
                 }
             }
-            _ => Err(u64::MAX),
+            _ => Err(Unfree::Empty),
         }
     }
 
@@ -880,20 +896,31 @@ impl<F: Flavour> Table<F> {
     /// between two steps meanwhile is taken for dead, so that a cap may be passed by as many cells as
     /// threads were inserting.
     pub(crate) fn recount(&self, region: &Region, session: Option<u16>) -> u64 {
-        let counter = region.word(match session {
-            Some(index) => Sessions::counter_at(region, index, F::COUNTER),
-            None => self.counters + LIVE_COUNT,
-        });
-        let before = counter.load(Acquire);
-        let mut count = 0;
-        self.for_each(region, |cell, _, state| {
-            let creator = region.half(self.creator_at(cell)).load(Relaxed);
-            if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s)) {
-                count += 1;
-            }
-        });
-        let _ = counter.compare_exchange(before, count, AcqRel, Relaxed);
-        count
+        let counter = match session {
+            Some(index) => Self::cells_of(region, index),
+            None => self.live(region),
+        };
+        counter.recount(|| {
+            let mut count = 0;
+            self.for_each(region, |cell, _, state| {
+                let creator = region.half(self.creator_at(cell)).load(Relaxed);
+                if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s))
+                {
+                    count += 1;
+                }
+            });
+            count
+        })
+    }
+
+    /// How many cells are in use.
+    fn live<'r>(&self, region: &'r Region) -> Count<'r> {
+        Count(region.word(self.counters + LIVE_COUNT))
+    }
+
+    /// How many of them one session created.
+    fn cells_of(region: &Region, session: u16) -> Count<'_> {
+        Count(region.word(Sessions::counter_at(region, session, F::COUNTER)))
     }
 
     /// Ends every insertion, claim and retirement, and the live entries that `ends` picks; counts what
@@ -965,6 +992,14 @@ impl<F: Flavour> Table<F> {
     }
 }
 
+/// Why a cell was not freed.
+enum Unfree {
+    /// It was free, or has become so.
+    Empty,
+    /// In use, and at the earliest idle at this region time, in nanoseconds.
+    Until(u64),
+}
+
 /// What one sweep found out about sessions: each is asked about once, since in a shared region the
 /// answer costs a system call.
 struct Probe<'a> {
@@ -989,36 +1024,5 @@ impl<'a> Probe<'a> {
         let is_alive = self.sessions.is_alive(self.region, session);
         self.known.push((session, is_alive));
         is_alive
-    }
-}
-
-/// Raises a count unless it has reached `max`; says what it was. Never above `max` in between, where a
-/// recount would take it for the truth.
-fn increment_below(count: &crate::sync::Word, max: u64) -> Result<u64, u64> {
-    let mut now = count.load(Relaxed);
-    for _ in 0..ROUNDS_MAX {
-        if now >= max {
-            return Err(now);
-        }
-        // Relaxed: counts only, they order nothing.
-        match count.compare_exchange(now, now + 1, Relaxed, Relaxed) {
-            Ok(_) => return Ok(now),
-            Err(found) => now = found,
-        }
-    }
-    Err(now)
-}
-
-/// Lowers a count, never below zero.
-fn decrement(count: &crate::sync::Word) {
-    let mut now = count.load(Relaxed);
-    for _ in 0..ROUNDS_MAX {
-        if now == 0 {
-            return;
-        }
-        match count.compare_exchange(now, now - 1, Relaxed, Relaxed) {
-            Ok(_) => return,
-            Err(found) => now = found,
-        }
     }
 }

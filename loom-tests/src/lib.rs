@@ -71,7 +71,10 @@ pub fn engine(caps: Caps) -> (Arc<Engine>, [SessionId; 2]) {
 }
 
 /// Runs `other` on a thread of its own and `this` on the calling one; returns what both returned.
-pub fn both<A, B: 'static>(this: impl FnOnce() -> A, other: impl FnOnce() -> B + 'static) -> (A, B) {
+pub fn both<A, B: 'static>(
+    this: impl FnOnce() -> A,
+    other: impl FnOnce() -> B + 'static,
+) -> (A, B) {
     let thread = loom::thread::spawn(other);
     let a = this();
     (a, thread.join().unwrap())

@@ -79,7 +79,11 @@ fn a_renewal_and_a_takeover_of_an_expired_hold_never_both_succeed() {
             both(
                 // The holder's clock is a microsecond behind the thief's.
                 move || engine.renew(&grant, end - 1_000, 10 * MS).unwrap(),
-                move || thief_engine.try_acquire(&name, thief, end, 10 * MS).unwrap(),
+                move || {
+                    thief_engine
+                        .try_acquire(&name, thief, end, 10 * MS)
+                        .unwrap()
+                },
             )
         };
         let renewed = renewed != Renewed::NotHeld;

@@ -113,9 +113,8 @@ fn a_lock_acquired_while_its_idle_entry_is_reclaimed_gives_a_higher_token() {
             both(
                 move || try_acquire(&engine, &idle, one),
                 move || {
-                    try_acquire(&engine_2, &new, two).map(|grant| {
-                        engine_2.release(&grant.expect("a new lock is free"), || MS)
-                    })
+                    try_acquire(&engine_2, &new, two)
+                        .map(|grant| engine_2.release(&grant.expect("a new lock is free"), || MS))
                 },
             )
         };
@@ -171,8 +170,14 @@ fn a_sweep_that_finds_nothing_does_not_hide_an_entry_inserted_meanwhile() {
         let engine_1 = engine.clone();
         let engine_2 = engine.clone();
         both(
-            move || try_acquire(&engine_1, &a, one).map(|grant| engine_1.release(&grant.unwrap(), || MS)),
-            move || try_acquire(&engine_2, &b, two).map(|grant| engine_2.release(&grant.unwrap(), || MS)),
+            move || {
+                try_acquire(&engine_1, &a, one)
+                    .map(|grant| engine_1.release(&grant.unwrap(), || MS))
+            },
+            move || {
+                try_acquire(&engine_2, &b, two)
+                    .map(|grant| engine_2.release(&grant.unwrap(), || MS))
+            },
         );
         assert!(
             try_acquire(&engine, &c, one).is_ok(),

@@ -110,9 +110,8 @@ fn a_waiter_that_enqueues_while_the_holder_releases_is_granted_or_signalled() {
                 move || wake_of(engine_2.release(&grant, || MS)),
             )
         };
-        let grant = outcome.unwrap_or_else(|before| {
-            check_woken(&engine, &name, waiter, &ticket, before, &[wake])
-        });
+        let grant = outcome
+            .unwrap_or_else(|before| check_woken(&engine, &name, waiter, &ticket, before, &[wake]));
         assert_eq!(wake_of(engine.release(&grant, || MS)), None);
         check_nothing_left(&engine, &name, holder);
     });
@@ -168,9 +167,8 @@ fn a_release_a_cancelling_waiter_and_a_waiting_one_lose_no_wake_between_them() {
             )
         };
         let wakes = [released, cancelling.join().unwrap()];
-        let grant = outcome.unwrap_or_else(|before| {
-            check_woken(&engine, &name, waiter, &second, before, &wakes)
-        });
+        let grant = outcome
+            .unwrap_or_else(|before| check_woken(&engine, &name, waiter, &second, before, &wakes));
         assert_eq!(wake_of(engine.release(&grant, || MS)), None);
         check_nothing_left(&engine, &name, holder);
     });
@@ -178,7 +176,10 @@ fn a_release_a_cancelling_waiter_and_a_waiting_one_lose_no_wake_between_them() {
 
 #[test]
 fn of_two_waiters_that_enqueue_while_the_holder_releases_one_is_granted_and_the_other_follows() {
-    let caps = Caps { sessions: 3, ..CAPS };
+    let caps = Caps {
+        sessions: 3,
+        ..CAPS
+    };
     check("two enqueue against release", move || {
         let (engine, [holder, one]) = engine(caps);
         let two = engine.open_session(Default::default(), 0).unwrap();
@@ -201,9 +202,8 @@ fn of_two_waiters_that_enqueue_while_the_holder_releases_one_is_granted_and_the_
                 },
             )
         };
-        let grant = outcome.unwrap_or_else(|before| {
-            check_woken(&engine, &name, two, &ticket_2, before, &wakes)
-        });
+        let grant = outcome
+            .unwrap_or_else(|before| check_woken(&engine, &name, two, &ticket_2, before, &wakes));
         assert_eq!(wake_of(engine.release(&grant, || MS)), None);
         check_nothing_left(&engine, &name, holder);
     });

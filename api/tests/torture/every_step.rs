@@ -114,7 +114,8 @@ fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
 // property 1, property 2, property 4, property 11, property 12, property 15
 #[test]
 fn a_process_killed_before_any_step_leaves_a_region_that_the_next_one_uses() {
-    let test = "every_step::a_process_killed_before_any_step_leaves_a_region_that_the_next_one_uses";
+    let test =
+        "every_step::a_process_killed_before_any_step_leaves_a_region_that_the_next_one_uses";
     alone(test, || {
         strike_every_step(
             "Killed before every step",

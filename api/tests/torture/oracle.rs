@@ -167,9 +167,7 @@ fn judge_tokens(key: u64, records: &[Record], rules: &Rules<'_>, problems: &mut 
     }
     // Whoever was granted an earlier token had written an intent by the time that this was settled.
     let last = grants.iter().rev().find(|grant| grant.is_settled);
-    if let (true, Some(first), Some(last)) =
-        (rules.are_tokens_consecutive, grants.first(), last)
-    {
+    if let (true, Some(first), Some(last)) = (rules.are_tokens_consecutive, grants.first(), last) {
         let known = grants.iter().filter(|grant| grant.token <= last.token);
         let missing = (last.token - first.token + 1).saturating_sub(known.count() as u64);
         let unknown = records
@@ -397,9 +395,7 @@ mod tests {
 
         journal.reset();
         for _ in 0..2 {
-            journal
-                .begin(1, 1, Op::Check, 1, 1)
-                .end(Outcome::Yes, 0);
+            journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::Yes, 0);
         }
         journal.begin(1, 1, Op::Check, 1, 1).end(Outcome::No, 0);
         assert_eq!(judge(&journal, &RULES), Vec::<String>::new());

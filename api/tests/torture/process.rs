@@ -172,7 +172,8 @@ pub(crate) fn in_lanes(
                 words[number].store(at, Ordering::Relaxed);
                 usize::try_from(at).ok().filter(|&at| at < count)
             };
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lane(&mut next)));
+            let outcome =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lane(&mut next)));
             if let Err(panic) = outcome {
                 // One failure is enough: the others stop after what they are at.
                 words[lanes].store(u64::MAX / 2, Ordering::Relaxed);

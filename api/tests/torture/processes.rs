@@ -115,7 +115,8 @@ fn a_forked_child_owns_nothing_and_what_it_drops_stays_its_parents() {
 // property 15
 #[test]
 fn a_child_that_outlives_its_parent_does_not_keep_the_parents_session_alive() {
-    let test = "processes::a_child_that_outlives_its_parent_does_not_keep_the_parents_session_alive";
+    let test =
+        "processes::a_child_that_outlives_its_parent_does_not_keep_the_parents_session_alive";
     alone(test, || {
         // A forked child; a child that executes a program; the process itself executing one.
         for way in 0..3 {
@@ -207,7 +208,8 @@ fn as_process_one(body: impl FnOnce()) -> Option<libc::pid_t> {
 // property 15
 #[test]
 fn a_process_id_used_again_is_neither_taken_for_the_living_nor_for_the_dead() {
-    let test = "processes::a_process_id_used_again_is_neither_taken_for_the_living_nor_for_the_dead";
+    let test =
+        "processes::a_process_id_used_again_is_neither_taken_for_the_living_nor_for_the_dead";
     alone(test, || {
         let place = Place::new();
         // The file belongs to a user that the namespaces know.

@@ -83,7 +83,9 @@ struct Limiters {
 impl Worker {
     fn new(actor: Actor) -> Self {
         Self {
-            random: fastrand::Rng::with_seed(actor.by.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ now_ns()),
+            random: fastrand::Rng::with_seed(
+                actor.by.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ now_ns(),
+            ),
             actor,
         }
     }
@@ -93,12 +95,26 @@ impl Worker {
         if self.random.bool() {
             let most = self.actor.journal.steps(op).load(SeqCst).max(1);
             // Most runs are much shorter than the longest.
-            let most = if self.random.bool() { most } else { most.min(24) };
+            let most = if self.random.bool() {
+                most
+            } else {
+                most.min(24)
+            };
             let step = self.random.u64(1..=most);
             let aim = (op as u64) << 32 | step;
-            self.actor.journal.flag(AIM + self.actor.role).store(aim, SeqCst);
+            self.actor
+                .journal
+                .flag(AIM + self.actor.role)
+                .store(aim, SeqCst);
             let is_stop = self.random.u32(0..4) == 0;
-            self.actor.aim(step, if is_stop { libc::SIGSTOP } else { libc::SIGKILL });
+            self.actor.aim(
+                step,
+                if is_stop {
+                    libc::SIGSTOP
+                } else {
+                    libc::SIGKILL
+                },
+            );
         }
         op
     }
@@ -154,7 +170,11 @@ impl Worker {
             }
             6 | 7 => {
                 let is_long = self.random.bool();
-                let op = self.op(if is_long { Op::ReclaimLong } else { Op::Reclaim });
+                let op = self.op(if is_long {
+                    Op::ReclaimLong
+                } else {
+                    Op::Reclaim
+                });
                 let key = self.random.u64(100..140) + if is_long { LONG } else { 0 };
                 if let Ok(Some(held)) = self.actor.try_acquire(op, space, key, LONG_TTL) {
                     let op = self.op(Op::Release);
@@ -205,8 +225,11 @@ impl Worker {
     }
 
     fn hold_for_a_while(&mut self, space: &Space, key: u64) {
-        let ttl = [Duration::from_millis(2), Duration::from_millis(10), LONG_TTL]
-            [self.random.usize(0..3)];
+        let ttl = [
+            Duration::from_millis(2),
+            Duration::from_millis(10),
+            LONG_TTL,
+        ][self.random.usize(0..3)];
         let op = self.op(Op::Acquire);
         let Ok(Some(mut held)) = self.actor.try_acquire(op, space, key, ttl) else {
             return;

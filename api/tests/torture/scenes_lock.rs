@@ -102,7 +102,11 @@ pub(crate) fn all_is_well_but(
         assert_eq!(long, most, "long names at once");
     }
     assert_eq!(waits_at_once(space), caps.waiters, "waits at once");
-    assert_eq!(sessions_at_once(actor), caps.sessions - 1, "sessions at once");
+    assert_eq!(
+        sessions_at_once(actor),
+        caps.sessions - 1,
+        "sessions at once"
+    );
     let check = space.engine().check_region();
     for finding in &check.findings {
         assert!(
