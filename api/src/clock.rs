@@ -8,8 +8,8 @@
 //!
 //! Where the kernel itself keeps time by the processor's time-stamp counter, [`Clock::now_ns`] reads
 //! the counter and extrapolates from an *anchor*: a recent pair of counter and boot time, and the
-//! rate between the two. Whoever finds the anchor older than [`ANCHOR_TICKS_MAX`] ticks measures a
-//! new one against the kernel. Everywhere else `now_ns` asks the kernel.
+//! rate between the two. Whoever finds the anchor older than `anchor::TICKS_MAX` measures a new one
+//! against the kernel. Everywhere else `now_ns` asks the kernel.
 //!
 //! | What makes it wrong | By how much |
 //! |---|---|
@@ -46,9 +46,6 @@ pub(crate) mod real;
 use crate::host::{HostError, page};
 use anchor::Anchor;
 pub use manual::ManualClock;
-
-/// The oldest anchor that [`Clock::now_ns`] extrapolates from, in ticks of the time-stamp counter.
-pub const ANCHOR_TICKS_MAX: u64 = anchor::TICKS_MAX;
 
 /// How far [`Clock::now_ns`] may be from [`Clock::precise_ns`], in nanoseconds, while the kernel's
 /// own clock is not slewed by more than 500 ppm. See the module's table for what lies beyond.

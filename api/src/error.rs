@@ -17,7 +17,7 @@ pub enum Error {
     /// The host lacks something: a clock, memory, descriptors.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// Not a limit.
+    /// What was given as a limit is none: not its text, or outside its bounds.
     #[error(transparent)]
     Limit(#[from] sprag_core::limit::LimitError),
     /// A token that the fence has seen a higher one than.
@@ -48,7 +48,7 @@ pub enum Error {
         /// The longest allowed.
         max: Duration,
     },
-    /// An owner already holds this lock in another form, or too many times.
+    /// An owner has acquired this lock again and again, more often than can be counted.
     #[error("this owner holds the lock {depth} times, the most that are counted")]
     TooDeep {
         /// How many times.

@@ -7,7 +7,7 @@
 pub mod directory;
 pub mod error;
 #[cfg(target_os = "linux")]
-pub mod filesystem;
+mod filesystem;
 #[cfg(unix)]
 pub mod fork;
 pub mod futex;

@@ -33,9 +33,13 @@
 //! ([`Hold::keep_alive`]) or a future waits ([`Lock::acquire_async`]); it ends with the last of those.
 
 mod background;
+// Hidden: for this workspace's own command, benches and tests, and no part of what users build on.
+#[doc(hidden)]
 pub mod clock;
 mod error;
 mod fence;
+// Hidden for the same reason.
+#[doc(hidden)]
 pub mod host;
 mod limiter;
 mod lock;
@@ -48,11 +52,13 @@ mod wait;
 pub use clock::ManualClock;
 pub use error::Error;
 pub use fence::Fence;
+pub use host::HostError;
+pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
 pub use owner::{Owner, OwnerHold, OwnerLock};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
-pub use sprag_core::limit::{self, Limit};
+pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::BreakRecord;
 pub use sprag_core::region::Caps;
 pub use sprag_core::{Error as EngineError, TOKEN_MAX};
@@ -60,6 +66,13 @@ pub use sprag_core::{Error as EngineError, TOKEN_MAX};
 /// The fence to embed in your own storage, and the error for a token that came too late.
 pub mod embed {
     pub use sprag_core::{Fence, Stale};
+}
+
+/// What a [`Limit`] is made of: its algorithms, its bounds, and why one is refused.
+pub mod limit {
+    pub use sprag_core::limit::{
+        Algorithm, COUNT_MAX, Limit, LimitError, PERIOD_NS_MAX, TIME_NS_MAX, WINDOW_PERIOD_NS_MIN,
+    };
 }
 
 /// The result of this crate's calls.

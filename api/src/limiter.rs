@@ -73,8 +73,10 @@ impl Limiter {
         })
     }
 
-    /// Checks `cost` of `key` (1 to 1,024 bytes) and takes it if allowed; a cost of 0 takes nothing.
-    /// Tens of nanoseconds, and no write when refused.
+    /// Checks `cost` of `key` (1 to 1,024 bytes) and takes it if allowed; a cost of 0 takes nothing, one
+    /// above [`Decision::limit`] is never allowed. Tens of nanoseconds, and no write when refused.
+    ///
+    /// A region with no room for the key is no error: see [`Decision::is_overflow`].
     #[inline]
     pub fn check<K: AsRef<[u8]> + ?Sized>(&self, key: &K, cost: u64) -> Result<Decision> {
         let inner = &*self.space.inner;
@@ -134,7 +136,7 @@ impl Limiter {
         Ok(())
     }
 
-    /// The limit that it was opened with.
+    /// The limit that it was opened with. Checks are by the limit of now, if it was changed since.
     pub fn limit(&self) -> Limit {
         self.limiter.limit()
     }

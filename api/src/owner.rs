@@ -44,7 +44,7 @@ impl Owner {
         }
     }
 
-    /// A handle on the lock `name`, re-entrant for this owner.
+    /// A handle on the lock `name`, 1 to 1,024 bytes, re-entrant for this owner.
     pub fn lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<OwnerLock<'_>> {
         self.space.lock(name)?;
         Ok(OwnerLock {
@@ -86,6 +86,11 @@ impl<'o> OwnerLock<'o> {
     }
 
     /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come.
+    ///
+    /// # Errors
+    ///
+    /// As for every way to acquire here: those of [`crate::Lock::try_acquire`], [`Error::Lost`] if the owner
+    /// had the lock and lost it, and [`Error::TooDeep`].
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
         let (owner, shared) = (self.owner, &*self.owner.shared);
         owner.space.inner.check_process()?;

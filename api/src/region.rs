@@ -13,6 +13,7 @@ use sprag_core::region::file;
 use std::path::PathBuf;
 
 pub use crate::host::directory::RegionFile;
+pub use crate::host::place::RegionName;
 pub use sprag_core::region::file::Info;
 
 /// The regions in this user's directory (`$SPRAG_DIR`, else `/dev/shm/sprag-UID`), by name.

@@ -77,21 +77,29 @@ impl SpaceBuilder {
         self
     }
 
-    /// How much of each cap of a shared region this session may fill, in percent; 75 by default.
+    /// How much of each cap of a shared region this session may fill, in percent: 1 to 100; 75 by
+    /// default. A `mem:` space may be filled whole.
     #[must_use]
     pub fn share_percent(mut self, percent: u32) -> Self {
         self.share_percent = percent;
         self
     }
 
-    /// A `mem:` space whose clock the caller moves by hand, for tests.
+    /// A `mem:` space whose clock the caller moves by hand, for tests. Timeouts go by it as well: a
+    /// call that waits with one returns only once another thread has moved the clock that far.
     #[must_use]
     pub fn clock(mut self, clock: &ManualClock) -> Self {
         self.clock = Some(clock.clone());
         self
     }
 
-    /// Opens the space at `url`: `mem:`, `shm:NAME` or `shm:/path`.
+    /// Opens the space at `url`: `mem:`, `shm:NAME` or `shm:/path`. Costs some dozen system calls.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Place`] for a URL or a place that can't be used, [`Error::Host`] when the host refuses a
+    /// clock, memory or descriptors, [`Error::NotHere`] for a clock moved by hand elsewhere than over
+    /// `mem:`, [`Error::Engine`] for an option out of its bounds and a region that can't be opened.
     pub fn open(self, url: &str) -> Result<Space> {
         let parsed = Url::parse(url)?;
         if !(1..=100).contains(&self.share_percent) {
@@ -210,7 +218,8 @@ fn identity() -> Result<(Process, [u64; 2])> {
 pub struct LockInfo {
     /// The lock's name.
     pub name: Vec<u8>,
-    /// The token of the holder, or of the last one.
+    /// The token of the holder, or of the last one; of a lock that nobody held yet, the one below its
+    /// first.
     pub token: u64,
     /// Whether it is held, and not merely by an expired lease.
     pub is_held: bool,
@@ -218,7 +227,7 @@ pub struct LockInfo {
     pub holder_pid: Option<u32>,
     /// Whether the hold belongs to no process: a script holds it by its token.
     pub is_detached: bool,
-    /// What is left of the lease.
+    /// What is left of the lease; zero if not held, or once it is over.
     pub lease_left: Duration,
     /// How long it has been held; `None` if not held or not known.
     pub held_for: Option<Duration>,
@@ -248,7 +257,8 @@ impl Space {
         SpaceBuilder::default()
     }
 
-    /// A handle on the lock `name`, 1 to 1,024 bytes. Names of at most 24 bytes allocate nothing.
+    /// A handle on the lock `name`, 1 to 1,024 bytes; nothing is created before it is acquired. Names
+    /// of at most 24 bytes allocate nothing.
     #[inline]
     pub fn lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Lock<'_>> {
         Lock::new(self, name.as_ref())
@@ -259,8 +269,14 @@ impl Space {
         Owner::new(self)
     }
 
-    /// The limiter `name`, created with `limit` if there is none; an error if it has another limit.
-    /// `limit` is a [`Limit`] or text such as `100/minute;burst=20`.
+    /// The limiter `name`, 1 to 1,024 bytes, created with `limit` if there is none. `limit` is a
+    /// [`Limit`] or text such as `100/minute;burst=20`, see [`Limit::parse`]. Open it once and keep it:
+    /// a check through it costs far less than opening.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] if `limit` is none; [`EngineError::LimitDiffers`](crate::EngineError::LimitDiffers)
+    /// if the limiter has another limit.
     pub fn limiter<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
@@ -269,7 +285,8 @@ impl Space {
         Limiter::open(self, name.as_ref(), limit.into_limit()?, false)
     }
 
-    /// The limiter `name` with `limit`, whatever it had before; what each key has used is kept.
+    /// The limiter `name` with `limit`, whatever it had before; what each key has used is kept. A change
+    /// looks at every key of the region.
     pub fn limiter_updated<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
@@ -278,7 +295,8 @@ impl Space {
         Limiter::open(self, name.as_ref(), limit.into_limit()?, true)
     }
 
-    /// The fence `name`, created on first use.
+    /// The fence `name`, 1 to 1,024 bytes, created when it first admits a token. Fences stay for as long
+    /// as the region does.
     pub fn fence<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Fence> {
         Fence::new(self, name.as_ref())
     }
@@ -336,12 +354,12 @@ impl Space {
         breaks
     }
 
-    /// The partition that a key falls into, of [`partitions`](Self::partitions).
+    /// The partition that a key falls into, counted from 0, of [`partitions`](Self::partitions).
     pub fn partition_of<N: AsRef<[u8]> + ?Sized>(&self, key: &N) -> u32 {
         self.inner.engine.partition_of(key.as_ref())
     }
 
-    /// How many partitions there are.
+    /// How many partitions there are: a power of two, at most 64.
     pub fn partitions(&self) -> u32 {
         self.inner.engine.region().partitions()
     }
@@ -351,7 +369,8 @@ impl Space {
         &self.inner.url
     }
 
-    /// The engine underneath, for tools that show its inside.
+    /// The engine underneath, for this workspace's own tools: no part of what users build on.
+    #[doc(hidden)]
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
     }

@@ -211,7 +211,7 @@ impl Ground {
     /// Runs `job` by so many workers for so long.
     fn run(&self, job: Job, contenders: u32, seconds: u64) -> Result<samples::Samples, Error> {
         let crew = Crew::hire(self, job, contenders)?;
-        let start_ns = self.clock.precise_ns() + nanoseconds(WARM_UP);
+        let start_ns = self.clock.precise_ns() + span::nanoseconds(WARM_UP);
         let plan = Plan {
             start_ns,
             end_ns: start_ns + seconds * 1_000_000_000,
@@ -261,14 +261,7 @@ impl Report {
 
     fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         let heading = "WHAT WORKERS SAMPLES P50 P90 P99 P99.9 MAX PER-SECOND";
-        let mut table = vec![
-            heading
-                .split(' ')
-                .map(|word| word.replace('-', " "))
-                .collect(),
-        ];
-        table.extend(self.rows.iter().map(Row::cells));
-        output::table(out, &table)?;
+        output::table(out, heading, self.rows.iter().map(Row::cells))?;
         writeln!(
             out,
             "in {}; a reading of the clock costs {} ns, and one is in each sample",
@@ -330,9 +323,4 @@ fn clock_reading_ns(clock: &Clock) -> u64 {
         last_ns = now_ns;
     }
     spans.value_at_quantile(0.5)
-}
-
-/// A span of less than 584 years.
-fn nanoseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

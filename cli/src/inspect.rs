@@ -16,7 +16,8 @@ use crate::{output, span};
 /// Show the locks, limiters and last breaks of a space
 ///
 /// Stops nobody and changes nothing. Each entry is shown as it was at one moment, different entries at
-/// different ones. A lock that is free stays listed until its entry is needed for another name.
+/// different ones. A lock that is free stays listed until its entry is needed for another name. A holder
+/// or waiter that was killed is shown until the next one comes for the lock and finds it dead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes:
   0  shown, even if there is nothing
@@ -139,39 +140,33 @@ impl Contents {
         let locks = self.locks.as_deref().unwrap_or_default();
         let limiters = self.limiters.as_deref().unwrap_or_default();
         let breaks = self.breaks.as_deref().unwrap_or_default();
-        let tables = [
-            rows(
+        let tables: [(&str, Vec<_>); 3] = [
+            (
                 "LOCK HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
-                locks,
-                LockRow::cells,
+                locks.iter().map(LockRow::cells).collect(),
             ),
-            rows("LIMITER KEYS NAME", limiters, LimiterRow::cells),
-            rows("BROKEN TOKEN BY-PID NAME", breaks, BreakRow::cells),
+            (
+                "LIMITER KEYS NAME",
+                limiters.iter().map(LimiterRow::cells).collect(),
+            ),
+            (
+                "BROKEN TOKEN BY-PID NAME",
+                breaks.iter().map(BreakRow::cells).collect(),
+            ),
         ];
         let mut is_first = true;
-        for table in tables.iter().filter(|table| table.len() > 1) {
+        for (heading, rows) in tables.into_iter().filter(|(_, rows)| !rows.is_empty()) {
             if !is_first {
                 writeln!(out)?;
             }
             is_first = false;
-            output::table(out, table)?;
+            output::table(out, heading, rows)?;
         }
         if is_first {
             writeln!(out, "nothing to show")?;
         }
         Ok(())
     }
-}
-
-/// The heading, a word for each column, and a row for each entry.
-fn rows<T>(heading: &str, entries: &[T], cells: impl Fn(&T) -> Vec<String>) -> Vec<Vec<String>> {
-    let heading = heading
-        .split(' ')
-        .map(|word| word.replace('-', " "))
-        .collect();
-    std::iter::once(heading)
-        .chain(entries.iter().map(cells))
-        .collect()
 }
 
 impl LockRow {
@@ -184,11 +179,14 @@ impl LockRow {
             detached: lock.is_detached && lock.is_held,
             token: lock.token,
             lease_left_ns: if lock.is_held {
-                whole_ns(lock.lease_left)
+                span::nanoseconds(lock.lease_left)
             } else {
                 0
             },
-            held_for_ns: lock.held_for.filter(|_| lock.is_held).map(whole_ns),
+            held_for_ns: lock
+                .held_for
+                .filter(|_| lock.is_held)
+                .map(span::nanoseconds),
             waiters: lock.waiters,
         }
     }
@@ -265,8 +263,4 @@ pub(crate) fn utc(unix_ns: u64) -> String {
         Ok(time) => time.to_string(),
         Err(_) => format!("{seconds} s"),
     }
-}
-
-fn whole_ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

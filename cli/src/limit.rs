@@ -126,8 +126,8 @@ impl Answer {
             allowed,
             limit: decision.limit(),
             remaining: decision.remaining(),
-            retry_after_ns: retry_after.map(whole_ns),
-            reset_after_ns: decision.reset_after().map(whole_ns),
+            retry_after_ns: retry_after.map(span::nanoseconds),
+            reset_after_ns: decision.reset_after().map(span::nanoseconds),
             overflow: decision.is_overflow(),
         }
     }
@@ -166,9 +166,4 @@ impl Answer {
         }
         writeln!(out)
     }
-}
-
-/// A decision's durations come from nanoseconds of 64 bits.
-fn whole_ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -24,8 +24,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::host::place::PlaceError;
-use sprag::{Hold, Lock};
+use sprag::{Hold, Lock, PlaceError};
 
 use self::guard::Loss;
 use self::shown::Shown;
@@ -128,11 +127,11 @@ pub(crate) struct Args {
     acquire: bool,
 
     /// Release the lock that is held under this token
-    #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TOKEN", value_parser = token::parse)]
     release: Option<u64>,
 
     /// Let the lease of the lock that is held under this token start anew
-    #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TOKEN", value_parser = token::parse)]
     renew: Option<u64>,
 
     /// Print what was done as one JSON object; for --acquire, --release and --renew

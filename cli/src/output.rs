@@ -1,4 +1,4 @@
-//! What goes to standard output: owns the end of a subcommand's printing, and JSON lines.
+//! What goes to standard output: owns the end of a subcommand's printing, JSON lines, and tables.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -30,16 +30,22 @@ pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<(
     writeln!(out)
 }
 
-/// Rows with their columns lined up; the last column is not padded. Numbers of bytes don't matter:
-/// what is printed is counted in characters.
-pub(crate) fn table(out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<()> {
+/// The heading, a word for each column (`-` stands for a blank), and rows, with their columns lined up
+/// by characters; the last column is not padded.
+pub(crate) fn table(
+    out: &mut impl Write,
+    heading: &str,
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<()> {
+    let heading = heading.split(' ').map(|word| word.replace('-', " "));
+    let rows: Vec<Vec<String>> = std::iter::once(heading.collect()).chain(rows).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
+    for row in &rows {
         for (column, cell) in row.iter().enumerate() {
             if column + 1 == row.len() {
                 writeln!(out, "{cell}")?;
@@ -57,11 +63,10 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_the_last_has_no_trailing_blanks() {
-        let rows =
-            [["A", "NAME"], ["long", "é"], ["é", "n"]].map(|row| row.map(str::to_owned).to_vec());
+        let rows = [["long", "é"], ["é", "n"]].map(|row| row.map(str::to_owned).to_vec());
         let mut out = Vec::new();
-        table(&mut out, &rows).unwrap();
-        let expected = "A     NAME\nlong  é\né     n\n";
+        table(&mut out, "A-B NAME", rows).unwrap();
+        let expected = "A B   NAME\nlong  é\né     n\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
+use sprag::host::place::Url;
 use sprag::{Caps, EngineError};
 
 use crate::at::At;
@@ -180,19 +181,8 @@ fn list(args: &LsArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Error>
         if rows.is_empty() {
             return writeln!(out, "no regions");
         }
-        let heading = [
-            "NAME",
-            "SESSIONS",
-            "ALLOCATED",
-            "AT MOST",
-            "CREATED",
-            "PATH",
-        ];
-        let cells = rows.iter().map(Row::cells);
-        let table: Vec<_> = std::iter::once(heading.map(str::to_owned).to_vec())
-            .chain(cells)
-            .collect();
-        output::table(out, &table)
+        let heading = "NAME SESSIONS ALLOCATED AT-MOST CREATED PATH";
+        output::table(out, heading, rows.iter().map(Row::cells))
     })
 }
 
@@ -351,7 +341,14 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
         return Err(Error::Usage(given.to_owned()));
     }
     sprag::region::resize(&url, at.group_shared, caps)?;
-    let row = row(&url, at, before.path.display().to_string());
+    let name = match Url::parse(&url) {
+        Ok(Url::Shm(name)) => Some(name.to_string()),
+        _ => None,
+    };
+    let row = Row {
+        name,
+        ..row(&url, at, before.path.display().to_string())
+    };
     output::print(out, ExitCode::SUCCESS, |out| {
         if args.json {
             return output::json(out, &row);

@@ -1,4 +1,4 @@
-//! Spans of time as people read them: owns their units and their rounding.
+//! Spans of time as people and programs read them: owns their units and their rounding.
 
 use std::time::Duration;
 
@@ -17,6 +17,11 @@ pub(crate) fn to_wait(span: Duration) -> String {
 /// A span that is left or has passed: rounded down, so that no more is promised than there is.
 pub(crate) fn passed(span: Duration) -> String {
     written(span, false)
+}
+
+/// A span for programs: whole nanoseconds, cut off at 584 years.
+pub(crate) fn nanoseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// From a minute on in whole units, the two largest; below in tenths of one unit.

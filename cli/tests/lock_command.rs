@@ -268,8 +268,8 @@ fn wrong_arguments_run_nothing_and_say_what_to_do() {
             &["--acquire", "--release", "5", "name"],
             "cannot be used with",
         ),
-        (&["--release", "0", "name"], "1.."),
-        (&["--release", "name"], "--release"),
+        (&["--release", "0", "name"], "not a token"),
+        (&["--release", "name"], "before the lock's name"),
         (
             &["--release", "5", "--wait", "1s", "name"],
             "cannot be used with",

@@ -98,8 +98,12 @@ fn resizing_keeps_what_limiters_know_and_tokens_rise() {
     );
     let again = regions.sprag("region resize r --sessions 7 --json").json();
     assert_eq!(
-        (&again["locks_cap"], &again["limiter_keys_cap"]),
-        (&json!(500), &json!(100_000))
+        (
+            &again["name"],
+            &again["locks_cap"],
+            &again["limiter_keys_cap"]
+        ),
+        (&json!("r"), &json!(500), &json!(100_000))
     );
     regions.sprag(limit).answer(0);
     regions.sprag(limit).answer(1);

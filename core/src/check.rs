@@ -3,13 +3,12 @@
 //! It changes nothing and stops nobody. In a region that is in use, a finding can be a step that
 //! somebody was in the middle of: such findings say so, and are gone when looked for again.
 
-use crate::count::Count;
 use crate::engine::Engine;
 use crate::key;
 use crate::object::{Kind, Objects};
 use crate::region::header;
 use crate::session::Sessions;
-use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, phase};
+use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, count_of, phase};
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::HashMap;
 use std::fmt;
@@ -187,7 +186,7 @@ impl Engine {
         compare(None, table.live_count(&self.region), used);
         for (session, found) in (0..).zip(by_session) {
             let counter = Sessions::counter_at(&self.region, session, F::COUNTER);
-            let counted = Count(self.region.word(counter)).get();
+            let counted = count_of(self.region.word(counter).load(Relaxed));
             compare(Some(session), counted, found);
         }
         used

@@ -5,8 +5,9 @@
 
 use crate::chunk;
 use crate::error::{Error, Result};
+use crate::key;
 use crate::limiter_key::LimiterKeys;
-use crate::object::{Object, Objects};
+use crate::object::{Kind, Name, Object, Objects};
 use crate::region::Region;
 use crate::session::{Process, SessionId, Sessions};
 use crate::table::{Actor, CellOwner, Found, Table};
@@ -99,11 +100,8 @@ impl Engine {
 
     /// The partition that a key falls into, of [`Region::partitions`].
     pub fn partition_of(&self, key: &[u8]) -> u32 {
-        let object = crate::key::mix(
-            self.region.hasher.hash(key),
-            crate::object::Kind::Lock as u64,
-        );
-        self.objects.partition(self.objects.home(object))
+        let hash = key::mix(self.region.hasher.hash(key), Kind::Lock as u64);
+        self.objects.partition(self.objects.home(hash))
     }
 
     pub(crate) fn actor(&self, session: SessionId, cap: u32) -> Actor<'_> {
@@ -119,6 +117,23 @@ impl Engine {
         }
     }
 
+    /// The object `name` of this kind, to find or insert.
+    #[inline(always)]
+    pub(crate) fn object<'a>(&'a self, kind: Kind, name: &'a Name) -> Object<'a> {
+        Object {
+            engine: self,
+            kind,
+            name,
+        }
+    }
+
+    /// Finds the live entry of an object.
+    #[inline(always)]
+    pub(crate) fn find_object(&self, object: &Object<'_>) -> Option<Found> {
+        self.objects.find(&self.region, object.hash(), object)
+    }
+
+    /// Finds the live entry of an object or inserts one, making room if need be.
     #[cold]
     pub(crate) fn insert_object(
         &self,

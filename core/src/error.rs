@@ -109,7 +109,7 @@ pub enum Error {
         supported: String,
     },
     /// There is no region at the path, and none was to be created.
-    #[error("there is no region at {path}; create it, or name another")]
+    #[error("there is no region at {path}; name another, or use this one once, which creates it")]
     NotFound {
         /// The file.
         path: PathBuf,

@@ -7,7 +7,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, Object, Plain};
+use crate::object::{Kind, Name, Plain};
 use crate::session::SessionId;
 use crate::table::ROUNDS_MAX;
 
@@ -82,13 +82,9 @@ impl Engine {
         token: u64,
         once: bool,
     ) -> Result<Result<(), Stale>> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Fence,
-            name,
-        };
+        let object = self.object(Kind::Fence, name);
         for _ in 0..ROUNDS_MAX {
-            let found = match self.objects.find(&self.region, object.hash(), &object) {
+            let found = match self.find_object(&object) {
                 Some(found) => found,
                 None => self.insert_object(&object, by, now_ns)?,
             };
@@ -102,7 +98,7 @@ impl Engine {
                 fence.admit(token)
             };
             if admitted.is_err() || fence.highest == plain.value {
-                if self.objects.is_unchanged(&self.region, &found) {
+                if found.is_unchanged(&self.region) {
                     return Ok(admitted);
                 }
                 continue;
@@ -125,16 +121,12 @@ impl Engine {
 
     /// The highest token admitted; 0 if none was.
     pub fn fence_highest(&self, name: &Name) -> u64 {
-        let object = Object {
-            engine: self,
-            kind: Kind::Fence,
-            name,
-        };
+        let object = self.object(Kind::Fence, name);
         for _ in 0..ROUNDS_MAX {
-            let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
+            let Some(found) = self.find_object(&object) else {
                 return 0;
             };
-            if self.objects.is_unchanged(&self.region, &found) {
+            if found.is_unchanged(&self.region) {
                 return Plain::decode(found.state).value;
             }
         }

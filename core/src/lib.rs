@@ -14,7 +14,6 @@
 
 mod check;
 mod chunk;
-mod count;
 mod engine;
 pub mod error;
 pub mod fence;

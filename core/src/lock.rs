@@ -35,16 +35,18 @@
 //! takes the lock by its own exchange; nobody grants on behalf of another, so a grant is always to
 //! one that lives and still wants it. See [`crate::waiter`].
 
+mod inspect;
+
+pub use inspect::{BreakRecord, HoldStatus, LockStatus};
+
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
-use crate::region::header;
+use crate::object::{Kind, Name, OWN, Object, TOKEN_MAX};
 use crate::region::memory::Line;
-use crate::session::{GENERATION_BITS, Process, SessionId, Sessions};
-use crate::sync::fence;
+use crate::session::{GENERATION_BITS, Process, SessionId};
 use crate::table::{Entry as _, Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
 use crate::waiter::PATIENCE_NS;
-use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 const HELD: u128 = 1 << 3;
 const QUEUE: u128 = 1 << 4;
@@ -201,32 +203,6 @@ impl Renewed {
     }
 }
 
-/// What an inspection saw of a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockStatus {
-    /// The lock's name.
-    pub name: Vec<u8>,
-    /// The last token granted, or the one that the next grant follows.
-    pub token: u64,
-    /// The hold, if it is held.
-    pub hold: Option<HoldStatus>,
-    /// How many wait for it.
-    pub waiters: u32,
-}
-
-/// What an inspection saw of a hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HoldStatus {
-    /// The holder's process; `None` if its session is gone, or the hold is detached.
-    pub process: Option<Process>,
-    /// Whether the hold belongs to no session and lives until its lease ends.
-    pub detached: bool,
-    /// What is left of the lease, in nanoseconds; 0 once it is over.
-    pub lease_left_ns: u64,
-    /// Region time of the grant, in nanoseconds; `None` if not known.
-    pub since_ns: Option<u64>,
-}
-
 fn check_lease(lease_ns: u64) -> Result<()> {
     if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
         return Ok(());
@@ -258,12 +234,8 @@ impl Engine {
 
     #[inline(always)]
     pub(crate) fn find_lock(&self, name: &Name, by: SessionId, now_ns: u64) -> Result<Found> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        match self.objects.find(&self.region, object.hash(), &object) {
+        let object = self.object(Kind::Lock, name);
+        match self.find_object(&object) {
             Some(found) => Ok(found),
             None => self.insert_object(&object, by, now_ns),
         }
@@ -295,11 +267,7 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Option<Grant> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
+        let object = self.object(Kind::Lock, name);
         let (line, cell, state) = self
             .objects
             .find_first(&self.region, object.hash(), &object)?;
@@ -412,12 +380,8 @@ impl Engine {
 
     /// Frees a hold by the lock's name and its token.
     pub fn release_by_name(&self, name: &Name, token: u64, now_ns: u64) -> Released {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        match self.objects.find(&self.region, object.hash(), &object) {
+        let object = self.object(Kind::Lock, name);
+        match self.find_object(&object) {
             Some(found) => self.release_slowly(found.cell, now_ns, |state| {
                 state.holder.is_some() && state.token == token
             }),
@@ -475,13 +439,9 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
+        let object = self.object(Kind::Lock, name);
         check_lease(lease_ns)?;
-        let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
+        let Some(found) = self.find_object(&object) else {
             return Ok(Renewed::NotHeld);
         };
         let renewed = self.renew_cell(found.cell, None, now_ns, lease_ns, |state| {
@@ -514,12 +474,8 @@ impl Engine {
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
         check_lease(lease_ns)?;
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        let Some(found) = self.objects.find(&self.region, object.hash(), &object) else {
+        let object = self.object(Kind::Lock, name);
+        let Some(found) = self.find_object(&object) else {
             return Ok(None);
         };
         let adopted = self.renew_cell(found.cell, Some(to), now_ns, lease_ns, |state| {
@@ -571,12 +527,8 @@ impl Engine {
     /// Takes a lock away from its holder, whoever that is, and notes who did it. `None` if it was
     /// not held. The holder's token stays spent, so a fence rejects what it still writes.
     pub fn break_lock(&self, name: &Name, by: Process, now_ns: u64) -> Option<Broken> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        let found = self.objects.find(&self.region, object.hash(), &object)?;
+        let object = self.object(Kind::Lock, name);
+        let found = self.find_object(&object)?;
         self.break_found(&object, found.cell, by, now_ns)
     }
 
@@ -600,110 +552,6 @@ impl Engine {
             wake: self.hand_on(cell, freed, now_ns),
         })
     }
-
-    /// What is known of one lock; `None` if it has no entry, which means free.
-    pub fn lock_status(&self, name: &Name, now_ns: u64) -> Option<LockStatus> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
-        let found = self.objects.find(&self.region, object.hash(), &object)?;
-        self.status(found.cell, now_ns)
-    }
-
-    /// Calls `visit` with each lock whose name begins with `prefix`, in no particular order. A lock
-    /// that changes hands meanwhile is seen before or after, never in between.
-    pub fn for_each_lock(&self, prefix: &[u8], now_ns: u64, mut visit: impl FnMut(LockStatus)) {
-        self.objects.for_each(&self.region, |cell, at, state| {
-            if phase(state) == LIVE
-                && Objects::kind(&self.region, at) == Kind::Lock as u8
-                && Objects::name(&self.region, at).starts_with(prefix)
-                && let Some(status) = self.status(cell, now_ns)
-                // The cell may have become another lock's since.
-                && status.name.starts_with(prefix)
-            {
-                visit(status);
-            }
-        });
-    }
-
-    fn status(&self, cell: u32, now_ns: u64) -> Option<LockStatus> {
-        let at = self.objects.at(cell);
-        let word = self.region.wide(at);
-        for _ in 0..ROUNDS_MAX {
-            let state = word.load();
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Lock as u8 {
-                return None;
-            }
-            let name = Objects::name(&self.region, at);
-            let since = self.region.word(at + OWN).load(Relaxed);
-            // The loads above come before the one below; pairs with the fence in `Table::insert`.
-            // Unchanged means that the name and the note were this state's.
-            fence(Acquire);
-            if word.load() != state {
-                continue;
-            }
-            let lock = State::decode(state);
-            let hold = lock.holder.map(|holder| HoldStatus {
-                process: Sessions::process(&self.region, holder),
-                detached: holder == SessionId::DETACHED,
-                lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
-                since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),
-            });
-            let waiters = if lock.queue {
-                self.count_waiters(cell)
-            } else {
-                0
-            };
-            return Some(LockStatus {
-                name,
-                token: lock.token,
-                hold,
-                waiters,
-            });
-        }
-        None
-    }
-
-    fn note_break(&self, name: &Name, token: u64, by: Process, now_ns: u64) {
-        let hint = self.region.word(header::BREAK_HINT).fetch_add(1, Relaxed);
-        let at = self.region.break_at(hint as u32 % crate::region::BREAKS);
-        let name = name.to_vec();
-        let put = |i: usize, value| self.region.word(at + i * 8).store(value, Relaxed);
-        // A record is torn only if the ring goes once round during these stores; it is for people.
-        put(0, now_ns);
-        put(1, token);
-        put(2, u64::from(by.pid));
-        put(3, name.len() as u64);
-        for (i, chunk) in name.chunks(8).take(12).enumerate() {
-            let mut padded = [0; 8];
-            padded[..chunk.len()].copy_from_slice(chunk);
-            put(4 + i, u64::from_le_bytes(padded));
-        }
-    }
-
-    /// The last forced releases, oldest first, at most 64.
-    pub fn breaks(&self) -> Vec<BreakRecord> {
-        let next = self.region.word(header::BREAK_HINT).load(Acquire);
-        let first = next.saturating_sub(u64::from(crate::region::BREAKS));
-        (first..next)
-            .map(|i| {
-                let at = self
-                    .region
-                    .break_at((i % u64::from(crate::region::BREAKS)) as u32);
-                let get = |i: usize| self.region.word(at + i * 8).load(Relaxed);
-                let mut name: Vec<u8> = (4..16).flat_map(|i| get(i).to_le_bytes()).collect();
-                name.truncate(get(3).min(96) as usize);
-                BreakRecord {
-                    at_ns: get(0),
-                    token: get(1),
-                    by_pid: get(2) as u32,
-                    name,
-                }
-            })
-            .collect()
-    }
 }
 
 /// A lock that was taken away from its holder.
@@ -713,17 +561,4 @@ pub struct Broken {
     pub token: u64,
     /// A waiter whose turn it is; wake it.
     pub wake: Option<crate::waiter::Wake>,
-}
-
-/// One forced release, for audit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BreakRecord {
-    /// Region time, in nanoseconds.
-    pub at_ns: u64,
-    /// The token of the hold that was ended.
-    pub token: u64,
-    /// Process id of whoever did it.
-    pub by_pid: u32,
-    /// The lock's name, its first 96 bytes.
-    pub name: Vec<u8>,
 }

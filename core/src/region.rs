@@ -95,15 +95,16 @@ pub(crate) mod header {
 /// Caps of a region, fixed when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Locks, fences and limiter names together.
+    /// Locks, fences and limiter names together: 1 to 2^26; 65,536 by default.
     pub objects: u32,
-    /// Keys of all limiters together.
+    /// Keys of all limiters together: 1 to 2^28; 262,144 by default.
     pub limiter_keys: u32,
-    /// Sessions (open spaces) at one time.
+    /// Sessions (open spaces) at one time: 1 to 4,095; 1,024 by default.
     pub sessions: u32,
-    /// Waits at one time.
+    /// Waits at one time: 1 to 65,536; 4,096 by default.
     pub waiters: u32,
-    /// Chunks of 48 bytes for names longer than 24 bytes and limiter keys longer than 16.
+    /// Chunks of 48 bytes for names longer than 24 bytes and limiter keys longer than 16: 1 to 2^28;
+    /// 262,144 by default.
     pub key_chunks: u32,
 }
 
@@ -511,7 +512,8 @@ impl Region {
         self.geometry.partitions
     }
 
-    /// Bytes allocated so far, of the [`len`](Self::len) that it may grow to.
+    /// Bytes allocated so far, of the [`len_bytes`](Self::len_bytes) that it may grow to. Looks at a bit
+    /// for each extent.
     pub fn allocated_bytes(&self) -> u64 {
         let g = &self.geometry;
         let mut bytes = g.fixed;
@@ -527,13 +529,8 @@ impl Region {
     }
 
     /// Bytes of address space, and of file length.
-    pub fn len(&self) -> u64 {
+    pub fn len_bytes(&self) -> u64 {
         self.memory.len() as u64
-    }
-
-    /// Never; here because clippy asks for it beside `len`.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// Whether other processes can share it.
@@ -546,7 +543,7 @@ impl Region {
         false
     }
 
-    /// The latest region time a slow path noted, in nanoseconds.
+    /// Notes a region time that a slow path saw, in nanoseconds; the latest is kept.
     pub(crate) fn note_time(&self, now_ns: u64) {
         // Relaxed: a high-water mark that nothing else depends on.
         self.word(header::LATEST).fetch_max(now_ns, Relaxed);

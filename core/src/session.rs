@@ -53,6 +53,7 @@ impl SessionId {
         u128::from(self.generation) | u128::from(self.index) << GENERATION_BITS
     }
 
+    /// The session in the low bits of `bits`, whatever stands above them.
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self {
             index: (bits >> GENERATION_BITS & 0xfff) as u16,

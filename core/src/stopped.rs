@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::lock::{Attempt, Grant};
-use crate::object::{Kind, Object};
+use crate::object::Kind;
 use crate::region::{Birth, Caps, Region, header};
 use crate::session::{Process, SessionId};
 use core::sync::atomic::Ordering::Relaxed;
@@ -43,11 +43,7 @@ fn property_1_a_break_that_was_stopped_spares_the_lock_that_has_the_cell_by_now(
         ..Caps::default()
     });
     let name = engine.lock_name(b"broken").unwrap();
-    let object = Object {
-        engine: &engine,
-        kind: Kind::Lock,
-        name: &name,
-    };
+    let object = engine.object(Kind::Lock, &name);
     let grant = acquire(&engine, me, b"broken");
     let cell = grant.cell;
     // Stopped: the lock was found, and not yet broken.

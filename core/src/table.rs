@@ -5,6 +5,9 @@
 //! line comes second. When all eight are taken the next blocks of the same partition serve, and the
 //! home's *displacement* word, which only rises, says how far a search must look. Cells never move.
 //!
+//! This file owns the cells: searching and inserting. What is counted and freed, and when a table is
+//! full, is in [`room`].
+//!
 //! # Header line of a block
 //!
 //! | bytes | field | written by |
@@ -44,7 +47,10 @@
 //! A state word never repeats a value: emptying raises the serial or generation that it carries, so
 //! an exchange prepared before a cell was reused fails.
 
-use crate::count::Count;
+mod room;
+
+pub(crate) use room::count_of;
+
 use crate::error::{Error, Result};
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
@@ -162,13 +168,16 @@ pub(crate) struct Found {
     pub(crate) state: u128,
 }
 
-/// Whether room was made.
-enum Room {
-    Found,
-    /// Every cell was looked at, and all are in use.
-    None,
-    /// As when it was last looked: nothing can have become idle since.
-    NoneYet,
+impl Found {
+    /// Whether the cell is unchanged. An answer that rests on its state, and ends in no exchange of it,
+    /// must ask: the state may be that of the entry before, if the cell was reused between the reads of
+    /// its state and of its key.
+    pub(crate) fn is_unchanged(&self, region: &Region) -> bool {
+        // Acquire: pairs with the fence in `insert`. If a word of the key that was compared is a later
+        // entry's, the state read here is its claim or newer.
+        fence(Acquire);
+        region.wide(self.at).load() == self.state
+    }
 }
 
 /// How an insertion went.
@@ -192,10 +201,6 @@ pub(crate) struct Actor<'a> {
 /// Rounds after which a loop that others keep disturbing gives up: only a scribbled region gets here.
 pub(crate) const ROUNDS_MAX: u32 = 1 << 16;
 
-/// Passes over the whole table, to correct a counter, after which an insertion takes the table for as
-/// full as the counter keeps saying.
-const RECOUNTS_MAX: u32 = 64;
-
 pub(crate) struct Table<F> {
     section: Section,
     counters: usize,
@@ -208,9 +213,6 @@ pub(crate) struct Table<F> {
     share_quiet_until_us: AtomicU64,
     flavour: PhantomData<F>,
 }
-
-/// The longest that a session at its share trusts what it found when it last looked, in nanoseconds.
-const SHARE_QUIET_NS_MAX: u64 = 1_000_000_000;
 
 const LIVE_COUNT: usize = 0;
 const HAND: usize = 8;
@@ -259,11 +261,6 @@ impl<F: Flavour> Table<F> {
 
     pub(crate) fn is_present(&self, region: &Region, cell: u32) -> bool {
         cell < self.cells() && region.is_present(&self.section, cell / CELLS_PER_BLOCK)
-    }
-
-    /// Live cells, as counted; may be off by the number of processes killed while inserting.
-    pub(crate) fn live_count(&self, region: &Region) -> u64 {
-        self.live(region).get()
     }
 
     /// The furthest any key was ever put from its home, in blocks.
@@ -343,16 +340,6 @@ impl<F: Flavour> Table<F> {
                     })
                 })
             })
-    }
-
-    /// Whether a cell that was found is unchanged. An answer that rests on its state, and ends in no
-    /// exchange of it, must ask: the state may be that of the entry before, if the cell was reused
-    /// between the reads of its state and of its key.
-    pub(crate) fn is_unchanged(&self, region: &Region, found: &Found) -> bool {
-        // Acquire: pairs with the fence in `insert`. If a word of the key that was compared is a later
-        // entry's, the state read here is its claim or newer.
-        fence(Acquire);
-        region.wide(found.at).load() == found.state
     }
 
     /// Blocks past `home` to look at; bounded by the partition whatever the word says.
@@ -517,7 +504,7 @@ impl<F: Flavour> Table<F> {
             incarnation,
         };
         if let Err(error) = entry.write(region, at, home, owner) {
-            self.abandon(region, at, actor.session);
+            Self::abandon(region, at, actor.session);
             return Err(error);
         }
         if distance > 0 {
@@ -536,7 +523,7 @@ impl<F: Flavour> Table<F> {
             .compare_exchange(decided, naming, AcqRel, Acquire)
             .is_err()
         {
-            self.abandon(region, at, actor.session);
+            Self::abandon(region, at, actor.session);
             return Ok(Insertion::Beaten);
         }
         self.finish(region, home, naming);
@@ -552,7 +539,7 @@ impl<F: Flavour> Table<F> {
     }
 
     /// Empties a cell that this session claimed. Others may have changed what is claimed, not by whom.
-    fn abandon(&self, region: &Region, at: usize, session: SessionId) {
+    fn abandon(region: &Region, at: usize, session: SessionId) {
         let word = region.wide(at);
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
@@ -595,385 +582,6 @@ impl<F: Flavour> Table<F> {
         let _ = insertion.compare_exchange(naming, next, AcqRel, Relaxed);
     }
 
-    /// An EMPTY cell for a key of `home`, as near as can be. A partition can be full before the table is
-    /// at its cap: then what is idle, or claimed by the dead, makes room.
-    fn vacancy(
-        &self,
-        region: &Region,
-        actor: &Actor<'_>,
-        home: u32,
-        hash: u64,
-        now_ns: u64,
-    ) -> Result<Option<(u32, u32, u128)>> {
-        let first = hash as u32 % CELLS_PER_BLOCK;
-        let mut probe = Probe::new(region, actor.sessions);
-        for is_full in [false, true] {
-            for distance in 0..self.blocks_per_partition {
-                let block = self.displaced(home, distance);
-                region.reach(&self.section, block)?;
-                for step in 0..CELLS_PER_BLOCK {
-                    let slot = if distance == 0 { first ^ step } else { step };
-                    let cell = block * CELLS_PER_BLOCK + slot;
-                    let at = self.at(cell);
-                    let mut state = region.wide(at).load();
-                    if is_full && self.try_free(region, &mut probe, cell, now_ns).is_ok() {
-                        state = region.wide(at).load();
-                    }
-                    if phase(state) == EMPTY {
-                        return Ok(Some((cell, distance, state)));
-                    }
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Empties a cell claimed by a session that is gone.
-    pub(crate) fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
-        let claim = F::claim_of(state);
-        if sessions.is_alive(region, claim.session) {
-            return;
-        }
-        let home = claim.home.min(self.section.units - 1);
-        if !region.is_present(&self.section, home) {
-            return;
-        }
-        let naming = region.word(self.section.at(home)).load(Acquire);
-        if naming as u32 == cell + 1 {
-            self.finish(region, home, naming);
-        } else if region
-            .wide(self.at(cell))
-            .compare_exchange(state, F::emptied(state))
-            .is_ok()
-        {
-            // Only its dead claimant could have named it since.
-            self.count_out(region, claim.session.index);
-        }
-    }
-
-    /// Retires an idle entry and empties its cell; `false` if it changed meanwhile.
-    pub(crate) fn reclaim(&self, region: &Region, cell: u32, live: u128) -> bool {
-        let at = self.at(cell);
-        let home = F::home_of(region, self, at, live).min(self.section.units - 1);
-        if !region.is_present(&self.section, home) {
-            return false;
-        }
-        // While the home's insertion word names this cell, a helper may still act on it.
-        let naming = region.word(self.section.at(home)).load(Acquire);
-        if naming as u32 == cell + 1 {
-            self.finish(region, home, naming);
-        }
-        let retired = F::retired(region, at, live);
-        if region.wide(at).compare_exchange(live, retired).is_err() {
-            return false;
-        }
-        self.empty(region, cell, retired);
-        true
-    }
-
-    /// Takes a cell from RETIRED to EMPTY. Anyone may; the one who succeeds counts it out.
-    fn empty(&self, region: &Region, cell: u32, retired: u128) {
-        F::preserve(region, self.partition(cell / CELLS_PER_BLOCK), retired);
-        let creator = region.half(self.creator_at(cell)).load(Relaxed);
-        if region
-            .wide(self.at(cell))
-            .compare_exchange(retired, F::emptied(retired))
-            .is_ok()
-        {
-            self.count_out(region, (creator & 0xfff) as u16);
-        }
-    }
-
-    fn count_out(&self, region: &Region, session: u16) {
-        self.live(region).decrement();
-        Self::cells_of(region, session).decrement();
-    }
-
-    /// Counts a new cell in, against the cap and the session's share, making room if need be.
-    /// `false`: room was made or a count corrected, look again.
-    fn admit(
-        &self,
-        region: &Region,
-        actor: &Actor<'_>,
-        home: u32,
-        now_ns: u64,
-        recounts: &mut u32,
-    ) -> Result<bool> {
-        let live = self.live(region);
-        let (index, share) = (actor.session.index, u64::from(actor.share));
-        // Bounded: a scribbled count may never come out the same twice.
-        let mut may_recount = || {
-            *recounts += 1;
-            *recounts <= RECOUNTS_MAX
-        };
-        let mine = Self::cells_of(region, index);
-        if let Err(used) = mine.increment_below(share) {
-            return match self.make_room(region, actor, home, Some(index), now_ns) {
-                Room::Found => Ok(false),
-                Room::None if may_recount() && self.recount(region, Some(index)) < share => {
-                    Ok(false)
-                }
-                Room::None | Room::NoneYet => Err(Error::ShareExceeded {
-                    what: F::WHAT,
-                    used,
-                }),
-            };
-        }
-        let cap = u64::from(self.cap);
-        if live.get() < cap {
-            // Before the cell is counted: should its claimant die, it is looked for.
-            self.stir(region);
-        }
-        if live.increment_below(cap).is_err() {
-            mine.decrement();
-            return match self.make_room(region, actor, home, None, now_ns) {
-                Room::Found => Ok(false),
-                Room::None if may_recount() && self.recount(region, None) < cap => Ok(false),
-                Room::None | Room::NoneYet => Err(Error::Full { what: F::WHAT, cap }),
-            };
-        }
-        Ok(true)
-    }
-
-    /// Frees one cell: an idle entry or a dead claim, of `session` if given; near `home` first, then
-    /// from the clock hand on through the whole table. Skipped while nothing can have become idle.
-    fn make_room(
-        &self,
-        region: &Region,
-        actor: &Actor<'_>,
-        home: u32,
-        session: Option<u16>,
-        now_ns: u64,
-    ) -> Room {
-        let quiet = region.word(self.counters + QUIET);
-        // Acquire: pairs with `stir`.
-        let before = quiet.load(Acquire);
-        let quiet_until_us = match session {
-            None => before >> 16,
-            // Relaxed: a hint of this process.
-            Some(_) => self.share_quiet_until_us.load(Relaxed),
-        };
-        if now_ns / 1_000 < quiet_until_us {
-            return Room::NoneYet;
-        }
-        let (mut earliest_ns, mut seen) = (u64::MAX, 0);
-        let mut probe = Probe::new(region, actor.sessions);
-        let blocks = self.section.units;
-        let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
-        let order = core::iter::once((home, true)).chain(
-            (0..blocks).map(|i| (((hand + u64::from(i)) % u64::from(blocks)) as u32, false)),
-        );
-        for (block, is_extra) in order {
-            if !region.is_present(&self.section, block) {
-                continue;
-            }
-            for slot in 0..CELLS_PER_BLOCK {
-                let cell = block * CELLS_PER_BLOCK + slot;
-                if session.is_some_and(|session| {
-                    let creator = region.half(self.creator_at(cell)).load(Relaxed);
-                    creator & 0xfff != u32::from(session)
-                }) {
-                    continue;
-                }
-                match self.try_free(region, &mut probe, cell, now_ns) {
-                    Ok(()) => return Room::Found,
-                    Err(Unfree::Empty) => {}
-                    Err(Unfree::Until(at_ns)) => {
-                        earliest_ns = earliest_ns.min(at_ns);
-                        seen += u64::from(!is_extra);
-                    }
-                }
-            }
-        }
-        if earliest_ns > now_ns {
-            let counted = self.live_count(region);
-            if session.is_none() {
-                // A cell that was counted and not yet claimed when the sweep passed was not seen; if its
-                // claimant dies, nobody stirs.
-                if seen < counted || counted < u64::from(self.cap) {
-                    return Room::None;
-                }
-                // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
-                let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
-                let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
-            } else {
-                // Others may change what this session's cells wait for, and stir only the region.
-                let until_ns = earliest_ns.min(now_ns.saturating_add(SHARE_QUIET_NS_MAX));
-                self.share_quiet_until_us.store(until_ns / 1_000, Relaxed);
-            }
-        }
-        Room::None
-    }
-
-    /// Frees `cell` if it is idle, retired or claimed by the dead; else says when it may become so.
-    fn try_free(
-        &self,
-        region: &Region,
-        probe: &mut Probe<'_>,
-        cell: u32,
-        now_ns: u64,
-    ) -> Result<(), Unfree> {
-        let at = self.at(cell);
-        let state = region.wide(at).load();
-        match phase(state) {
-            LIVE => {
-                let is_alive = &mut |session| probe.is_alive(session);
-                let idle_ns = match F::idle(region, cell, at, state, now_ns, is_alive) {
-                    Idle::Now => 0,
-                    Idle::At(at_ns) if at_ns <= now_ns => at_ns,
-                    Idle::At(at_ns) => return Err(Unfree::Until(at_ns)),
-                    Idle::Unforeseen => return Err(Unfree::Until(0)),
-                    Idle::Never => return Err(Unfree::Until(u64::MAX)),
-                };
-                F::note_reclaim(region, idle_ns);
-                if self.reclaim(region, cell, state) {
-                    Ok(())
-                } else {
-                    Err(Unfree::Until(0))
-                }
-            }
-            RETIRED => {
-                self.empty(region, cell, state);
-                Ok(())
-            }
-            CLAIMED => {
-                self.recover(region, probe.sessions, cell, state);
-                // A live claimant will go on or die; either way look again next time.
-                if phase(region.wide(at).load()) == EMPTY {
-                    Ok(())
-                } else {
-                    Err(Unfree::Until(0))
-                }
-            }
-            _ => Err(Unfree::Empty),
-        }
-    }
-
-    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell; whether
-    /// there was any.
-    pub(crate) fn free_idle(
-        &self,
-        region: &Region,
-        sessions: &Sessions,
-        now_ns: u64,
-        is_wanted: impl Fn(usize, u128) -> bool,
-    ) -> bool {
-        let mut probe = Probe::new(region, sessions);
-        let mut is_any = false;
-        self.for_each(region, |cell, at, state| {
-            let is_candidate = match phase(state) {
-                LIVE => is_wanted(at, state),
-                // What the dead claimed or left half reclaimed: its chunks count as taken until then.
-                CLAIMED | RETIRED => true,
-                _ => false,
-            };
-            if is_candidate {
-                is_any |= self.try_free(region, &mut probe, cell, now_ns).is_ok();
-            }
-        });
-        is_any
-    }
-
-    /// Says that something may have become idle: the next full table sweeps again, and a sweep under
-    /// way, which may have passed it by already, keeps its findings to itself.
-    pub(crate) fn stir(&self, region: &Region) {
-        self.share_quiet_until_us.store(0, Relaxed);
-        let quiet = region.word(self.counters + QUIET);
-        let mut before = quiet.load(Relaxed);
-        for _ in 0..ROUNDS_MAX {
-            let next = before.wrapping_add(1) & 0xffff;
-            // Release: pairs with the acquire in `make_room`: a sweep that begins after sees what was
-            // stirred, and one that began before fails to publish.
-            match quiet.compare_exchange(before, next, Release, Relaxed) {
-                Ok(_) => return,
-                Err(found) => before = found,
-            }
-        }
-    }
-
-    /// Counts cells anew, all of them or one session's, and corrects the counter if it stood still:
-    /// a process killed between two steps leaves it off by one. Returns the true count. One that is
-    /// between two steps meanwhile is taken for dead, so that a cap may be passed by as many cells as
-    /// threads were inserting.
-    pub(crate) fn recount(&self, region: &Region, session: Option<u16>) -> u64 {
-        let counter = match session {
-            Some(index) => Self::cells_of(region, index),
-            None => self.live(region),
-        };
-        counter.recount(|| {
-            let mut count = 0;
-            self.for_each(region, |cell, _, state| {
-                let creator = region.half(self.creator_at(cell)).load(Relaxed);
-                if phase(state) != EMPTY && session.is_none_or(|s| creator & 0xfff == u32::from(s))
-                {
-                    count += 1;
-                }
-            });
-            count
-        })
-    }
-
-    /// How many cells are in use.
-    fn live<'r>(&self, region: &'r Region) -> Count<'r> {
-        Count(region.word(self.counters + LIVE_COUNT))
-    }
-
-    /// How many of them one session created.
-    fn cells_of(region: &Region, session: u16) -> Count<'_> {
-        Count(region.word(Sessions::counter_at(region, session, F::COUNTER)))
-    }
-
-    /// Ends every insertion, claim and retirement, and the live entries that `ends` picks; counts what
-    /// is left. For a region that nobody uses, whose words may be of different times.
-    #[cfg(all(not(loom), target_os = "linux"))]
-    pub(crate) fn settle(&self, region: &Region, ends: impl Fn(&Region, usize, u128) -> bool) {
-        // Relaxed throughout: whoever calls this publishes it.
-        let sessions = region.caps().sessions;
-        let mut counts = vec![0; sessions as usize];
-        for block in 0..self.section.units {
-            if !region.is_present(&self.section, block) {
-                continue;
-            }
-            let insertion = region.word(self.section.at(block));
-            let naming = insertion.load(Relaxed);
-            if naming as u32 != 0 {
-                insertion.store(((naming >> 32) + 1) << 32, Relaxed);
-            }
-            for slot in 0..CELLS_PER_BLOCK {
-                let (at, cell) = (self.cell_at(block, slot), block * CELLS_PER_BLOCK + slot);
-                let state = region.wide(at).load();
-                let emptied = match phase(state) {
-                    CLAIMED => F::emptied(state),
-                    RETIRED => {
-                        F::preserve(region, self.partition(block), state);
-                        F::emptied(state)
-                    }
-                    LIVE if ends(region, at, state) => {
-                        let retired = F::retired(region, at, state);
-                        F::preserve(region, self.partition(block), retired);
-                        F::emptied(retired)
-                    }
-                    LIVE => {
-                        counts[(u32::from(self.creator(region, cell)) % sessions) as usize] += 1;
-                        continue;
-                    }
-                    _ => continue,
-                };
-                // It can only fail if something scribbles.
-                let _ = region.wide(at).compare_exchange(state, emptied);
-            }
-        }
-        region
-            .word(self.counters + LIVE_COUNT)
-            .store(counts.iter().sum(), Relaxed);
-        region.word(self.counters + QUIET).store(0, Relaxed);
-        for (index, count) in counts.into_iter().enumerate() {
-            region
-                .word(Sessions::counter_at(region, index as u16, F::COUNTER))
-                .store(count, Relaxed);
-        }
-    }
-
     /// Visits every allocated cell: its index, the offset of its state word, its state.
     pub(crate) fn for_each(&self, region: &Region, mut visit: impl FnMut(u32, usize, u128)) {
         for block in 0..self.section.units {
@@ -989,40 +597,5 @@ impl<F: Flavour> Table<F> {
 
     pub(crate) fn state<'r>(&self, region: &'r Region, cell: u32) -> &'r Wide {
         region.wide(self.at(cell))
-    }
-}
-
-/// Why a cell was not freed.
-enum Unfree {
-    /// It was free, or has become so.
-    Empty,
-    /// In use, and at the earliest idle at this region time, in nanoseconds.
-    Until(u64),
-}
-
-/// What one sweep found out about sessions: each is asked about once, since in a shared region the
-/// answer costs a system call.
-struct Probe<'a> {
-    region: &'a Region,
-    sessions: &'a Sessions,
-    known: Vec<(SessionId, bool)>,
-}
-
-impl<'a> Probe<'a> {
-    fn new(region: &'a Region, sessions: &'a Sessions) -> Self {
-        Self {
-            region,
-            sessions,
-            known: Vec::new(),
-        }
-    }
-
-    fn is_alive(&mut self, session: SessionId) -> bool {
-        if let Some((_, is_alive)) = self.known.iter().find(|(known, _)| *known == session) {
-            return *is_alive;
-        }
-        let is_alive = self.sessions.is_alive(self.region, session);
-        self.known.push((session, is_alive));
-        is_alive
     }
 }

@@ -49,9 +49,9 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
-use crate::object::{Kind, Name, OWN, Object};
+use crate::object::{Kind, Name, OWN};
 use crate::region::{Region, header};
-use crate::session::{GENERATION_BITS, SessionId, Sessions};
+use crate::session::{SessionId, Sessions};
 use crate::sync::{Half, fence};
 use crate::table::{Entry as _, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -123,7 +123,7 @@ fn word_of(phase: u64, session: SessionId, cell: u32, generation: u64) -> u64 {
 }
 
 fn session_of(word: u64) -> SessionId {
-    SessionId::from_bits(word >> 2 & ((1 << (GENERATION_BITS + 12)) - 1))
+    SessionId::from_bits(word >> 2)
 }
 
 /// Frees every slot, generations kept: for a region from another boot, before anyone uses it.
@@ -213,11 +213,7 @@ impl Engine {
 
     /// Sets the lock's queue bit; `false` if its entry is gone.
     fn set_queue(&self, ticket: &Ticket, name: &Name, now_ns: u64) -> bool {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
+        let object = self.object(Kind::Lock, name);
         let line = self.region.line(self.objects.at(ticket.cell));
         self.change(ticket.cell, |state| {
             // A lock found free counts as freed now: its head has `PATIENCE_NS` from here.
@@ -408,11 +404,7 @@ impl Engine {
         lease_ns: u64,
         probe: bool,
     ) -> Result<Poll> {
-        let object = Object {
-            engine: self,
-            kind: Kind::Lock,
-            name,
-        };
+        let object = self.object(Kind::Lock, name);
         let line = self.region.line(self.objects.at(ticket.cell));
         let word = line.state();
         let now_us = now_ns / 1_000;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The environment variable that names another directory.
-pub const DIRECTORY_VARIABLE: &str = "SPRAG_DIR";
+const DIRECTORY_VARIABLE: &str = "SPRAG_DIR";
 
 /// Who may change what is in the directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,17 +139,6 @@ impl RegionDirectory {
         Ok(regions)
     }
 
-    /// Whether systemd-logind may remove what is here when the user's last session ends: the
-    /// directory is in `/dev/shm`, the user isn't a system user, and logind runs. For diagnosis: it
-    /// doesn't look whether logind was told not to (`RemoveIPC=no`, or a user who lingers).
-    pub fn may_go_at_logout(&self) -> bool {
-        may_go_at_logout(
-            &self.path,
-            effective_user(),
-            Path::new("/run/systemd/users").is_dir(),
-        )
-    }
-
     fn create_if_missing(&self, sharing: Sharing) -> Result<(), PlaceError> {
         let mode = match sharing {
             Sharing::Owner => 0o700,
@@ -248,7 +237,7 @@ impl Place {
 /// # Errors
 ///
 /// Those of [`RegionDirectory::of_this_user`] and [`RegionDirectory::regions`].
-pub fn list_regions() -> Result<Vec<RegionFile>, PlaceError> {
+pub(crate) fn list_regions() -> Result<Vec<RegionFile>, PlaceError> {
     RegionDirectory::of_this_user()?.regions()
 }
 
@@ -313,12 +302,6 @@ fn check_owner_and_mode(
 
 fn default_path(user: u32) -> PathBuf {
     PathBuf::from(format!("/dev/shm/sprag-{user}"))
-}
-
-fn may_go_at_logout(path: &Path, user: u32, does_logind_run: bool) -> bool {
-    // What systemd and the distributions leave to system users.
-    const SYSTEM_USER_MAX: u32 = 999;
-    does_logind_run && user > SYSTEM_USER_MAX && path.starts_with("/dev/shm")
 }
 
 fn kind_of(found: &Metadata) -> &'static str {
@@ -411,25 +394,6 @@ mod tests {
                 (Err(text), Some(part)) if text.contains(part) && text.contains("/d") => {}
                 (outcome, _) => panic!("{sharing:?} {access:?}: {outcome:?}, not {expected:?}"),
             }
-        }
-    }
-
-    #[test]
-    fn only_an_ordinary_users_directory_in_dev_shm_may_go_at_logout() {
-        let default = default_path(1_000);
-        let cases = [
-            (default.as_path(), 1_000, true, true),
-            (default.as_path(), 1_000, false, false),
-            (default.as_path(), 999, true, false),
-            (default.as_path(), 0, true, false),
-            (Path::new("/srv/regions"), 1_000, true, false),
-        ];
-        for (path, user, does_logind_run, expected) in cases {
-            assert_eq!(
-                may_go_at_logout(path, user, does_logind_run),
-                expected,
-                "{path:?} {user} {does_logind_run}"
-            );
         }
     }
 }

@@ -49,7 +49,7 @@ const NOT_OF_THIS_HOST: &[(u32, &str)] = &[
 /// # Errors
 ///
 /// [`PlaceError::NotOfThisHost`]; [`PlaceError::Read`] if there is nothing at `path`.
-pub fn check_is_of_this_host(path: &Path) -> Result<(), PlaceError> {
+pub(super) fn check_is_of_this_host(path: &Path) -> Result<(), PlaceError> {
     let magic = magic_of(path).map_err(|source| PlaceError::Read {
         path: path.to_owned(),
         source,

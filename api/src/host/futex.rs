@@ -28,7 +28,7 @@ pub enum Woken {
 }
 
 /// The longest single wait. Longer ones end with [`Woken::TimedOut`] at this: callers look again in any case.
-pub const WAIT_MAX: Duration = Duration::from_hours(1);
+const WAIT_MAX: Duration = Duration::from_hours(1);
 
 /// Sleeps until woken, while `word` holds `expected`, for `timeout` at most.
 ///

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The longest name of a region, in bytes.
-pub const NAME_BYTES_MAX: usize = 200;
+const NAME_BYTES_MAX: usize = 200;
 
 /// What a region's file name ends in.
-pub const FILE_SUFFIX: &str = ".sprag";
+const FILE_SUFFIX: &str = ".sprag";
 
 /// A parsed space URL: how far the space reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,7 +203,7 @@ pub enum PlaceError {
 
     /// Something else has its name.
     #[error(
-        "{path:?} is a {found}, not a directory; remove it, or set SPRAG_DIR to another directory"
+        "{path:?} is a {found}, not a directory; set SPRAG_DIR to a directory of your own, or move that out of the way"
     )]
     NotADirectory {
         /// The path.
@@ -227,7 +227,7 @@ pub enum PlaceError {
 
     /// Others could put files into it, or take them away.
     #[error(
-        "the region directory {path:?} has mode {mode:04o}, so that {who} may change what is in it; run chmod {safe_mode:04o} {path:?}"
+        "the region directory {path:?} has mode {mode:04o}, so that {who} may change what is in it; set SPRAG_DIR to a directory of your own, or, if nothing but Sprag uses this one, run chmod {safe_mode:04o} {path:?}"
     )]
     DirectoryMode {
         /// The directory.

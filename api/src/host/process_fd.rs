@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The most descriptors one process may list at a time.
-pub const DESCRIPTORS_MAX: usize = SLOTS_PER_CHUNK * CHUNKS_MAX;
+const DESCRIPTORS_MAX: usize = SLOTS_PER_CHUNK * CHUNKS_MAX;
 
 const SLOTS_PER_CHUNK: usize = 64;
 const CHUNKS_MAX: usize = 64;

@@ -28,7 +28,8 @@ pub(super) fn kill_after(text: &str) -> Result<Duration, String> {
 
 fn within(text: &str, way_out: &str) -> Result<Duration, String> {
     let duration = parse(text).ok_or(
-        "not a duration; write 500ms, 5s, 2m or 1h, or a plain number of seconds".to_owned(),
+        "not a duration; write 500ms, 5s, 2m or 1h (24h for a day), or a plain number of seconds"
+            .to_owned(),
     )?;
     Duration::try_from(duration)
         .ok()

@@ -20,6 +20,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::span::nanoseconds;
+
 /// The shortest lease that can be guarded: its eighth must be long enough to send two signals in.
 pub(super) const TTL_MIN: Duration = Duration::from_millis(100);
 
@@ -133,10 +135,6 @@ impl Guard {
     pub(super) fn loss(&self) -> Option<Loss> {
         self.loss
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

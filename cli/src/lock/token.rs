@@ -9,8 +9,8 @@ use sprag::{Hold, Lock};
 
 use super::shown::Shown;
 use super::{Args, Error};
-use crate::output;
 use crate::printable::Name;
+use crate::{output, span};
 
 /// What was done, as `--json` prints it.
 #[derive(Serialize)]
@@ -22,6 +22,17 @@ struct Report {
     /// The lease from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl_ns: Option<u64>,
+}
+
+/// The value of `--release` and `--renew`. Often missing, so that the name is taken for it.
+pub(super) fn parse(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(
+            "not a token; a token is the number that --acquire printed, and goes before the lock's name"
+                .to_owned(),
+        ),
+        Ok(token) => Ok(token),
+    }
 }
 
 /// Prints the token of `hold` and leaves it held. A token that nobody could read would hold the lock
@@ -102,6 +113,6 @@ fn report(did: &'static str, lock: &Lock<'_>, token: u64, ttl: Option<Duration>)
         did,
         name: Name::new(&lock.name()),
         token,
-        ttl_ns: ttl.map(|ttl| u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX)),
+        ttl_ns: ttl.map(span::nanoseconds),
     }
 }

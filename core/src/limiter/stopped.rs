@@ -2,9 +2,11 @@
 //! everything moves on: no other limiter, and no key, may notice.
 
 use super::*;
-use crate::region::{Birth, Caps};
+use crate::limiter_key::claimed_limit;
+use crate::object::Kind;
+use crate::region::{Birth, Caps, LIMITS, Region};
 use crate::session::Process;
-use crate::table::{Claim, EMPTY, Flavour as _};
+use crate::table::{CLAIMED, Claim, EMPTY, Flavour as _, Found};
 use std::cell::Cell;
 
 const SECOND: u64 = 1_000_000_000;
@@ -70,12 +72,8 @@ impl Engine {
     }
 
     fn find_limiter(&self, name: &Name) -> Found {
-        let object = Object {
-            engine: self,
-            kind: Kind::Limiter,
-            name,
-        };
-        let found = self.objects.find(&self.region, object.hash(), &object);
+        let object = self.object(Kind::Limiter, name);
+        let found = self.find_object(&object);
         found.unwrap()
     }
 

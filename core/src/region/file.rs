@@ -796,7 +796,7 @@ mod tests {
         assert!(metadata.blocks() * 512 >= len, "there are holes");
         let region = draft.fill(OPTIONS.caps, OPTIONS.birth).unwrap();
         region.mark_all_allocated();
-        assert_eq!(region.allocated_bytes(), region.len());
+        assert_eq!(region.allocated_bytes(), region.len_bytes());
     }
 
     #[test]

@@ -227,7 +227,7 @@ fn a_spoilt_region_can_be_brought_to_another_boot_and_resized_or_says_why_not() 
 fn a_region_scribbled_on_while_it_is_used_gives_wrong_answers_but_answers() {
     let (_directory, path) = place();
     let engine = open(&path);
-    let len = engine.region().len();
+    let len = engine.region().len_bytes();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -227,7 +227,7 @@ fn an_existing_region_keeps_its_caps_seed_and_time() {
     let info = file::probe(&path).unwrap();
     assert_eq!((info.caps, info.sessions), (CAPS, 0));
     assert_eq!(info.created_unix_ns, UNIX_NS);
-    assert_eq!(info.len_bytes, engine.region().len());
+    assert_eq!(info.len_bytes, engine.region().len_bytes());
     let me = session(&engine);
     assert_eq!(file::probe(&path).unwrap().sessions, 1);
     let other = open(&path);

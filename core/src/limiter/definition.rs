@@ -1,0 +1,578 @@
+//! The definitions of limiters: the slots that limits lie in, opening, and changing one for another.
+//!
+//! Owns which limit a name has and what a key under it starts from. Decides on no key.
+//!
+//! A limiter's name is an object whose value says which *limit slot* is current (bits 0..16, plus 1)
+//! and which one it replaced, if keys under that may remain (bits 16..32, plus 1). A slot never
+//! changes while it is in use: changing a limit fills another slot and exchanges the name's value.
+//!
+//! # A limit slot
+//!
+//! | bytes | field | written by |
+//! |---|---|---|
+//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use), 2..8 and 8..20 the claimant's session, 20 replaced, 32..64 generation, one higher for each use | exchange |
+//! | 8..48 | the limit, as [`Prepared::encode`] gives it | its claimant |
+//! | 48..56 | hash of the limiter's name, which seeds its keys' hash | its claimant |
+//! | 56..60 | the limiter name's cell | its claimant |
+//! | 64..80 | *overflow bucket*: a state word as a key's ([`crate::limiter_key`]) | exchange |
+//!
+//! # Changing a limit
+//!
+//! ```text
+//!  name: (a, -) ──exchange──▶ (b, a) ── every key under a is exchanged to the same under b, ──▶ (b, -)
+//!        slot b is complete            by whoever meets it or by the changer's sweep      slot a free
+//! ```
+//!
+//! Limit and value are in one word, so that converting a key is one exchange that keeps what was used.
+//! A changer that dies leaves (b, a): checks go on converting, the next change finishes the sweep.
+//!
+//! A changer that is stopped may go on when the change is long over and slot a is another limiter's.
+//! So each exchange of the sweep reads its word first, and then that the name's word is still the one
+//! that the change began with. That word never repeats: its serial rises with each exchange.
+//!
+//! Once b is named, a's control word says *replaced*, so that references to a look again.
+
+use super::{LimiterRef, OVERFLOW};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::key::{self, Hasher};
+use crate::limit::{Limit, Moment, PREPARED_WORDS, Prepared, convert};
+use crate::limiter_key::{KeyState, claimed_limit, reclaimed_at_ns, with_claimed_limit};
+use crate::object::{Kind, Name, Objects, Plain};
+use crate::region::{LIMITS, Region, header};
+use crate::session::SessionId;
+use crate::sync::{Word, fence};
+use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+const FREE: u64 = 0;
+const CLAIMED_SLOT: u64 = 1;
+const IN_USE: u64 = 2;
+/// In a control word: another limit took this one's place.
+const REPLACED: u64 = 1 << 20;
+
+/// The hash function of the keys of the limiter whose name hashes to `family`.
+fn family_hasher(region: &Region, family: u64) -> Hasher {
+    Hasher::new(key::mix(family, region.hash_seed()))
+}
+
+/// The hash function of the keys under `limit`.
+pub(crate) fn hasher(region: &Region, limit: u32) -> Hasher {
+    family_hasher(
+        region,
+        region
+            .word(region.limit_at(limit % LIMITS) + 48)
+            .load(Acquire),
+    )
+}
+
+/// The limit in a slot; `None` if the slot is free or its words are none that a limit has.
+pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
+    let at = region.limit_at(limit % LIMITS);
+    for _ in 0..ROUNDS_MAX {
+        let control = region.word(at).load(Acquire);
+        if control & 3 != IN_USE {
+            return None;
+        }
+        let mut words = [0; PREPARED_WORDS];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = region.word(at + 8 + i * 8).load(Relaxed);
+        }
+        // Acquire: the loads above come before the one below; pairs with the fence in `fill_limit`.
+        fence(Acquire);
+        // Otherwise it was replaced, which changes nothing here, or freed.
+        if region.word(at).load(Relaxed) == control {
+            return Prepared::decode_trusted(words);
+        }
+    }
+    None
+}
+
+/// What a key inserted now under `limit` starts from: the overflow bucket's level, and never a time
+/// before the last reclaim.
+pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
+    let bucket = region.wide(region.limit_at(limit % LIMITS) + OVERFLOW);
+    let mut level = 0;
+    for _ in 0..ROUNDS_MAX {
+        let state = bucket.load();
+        if phase(state) != LIVE {
+            // Closed, and so final: the limit was changed after the insertion began.
+            level = KeyState(state).value();
+            break;
+        }
+        let state = KeyState(state);
+        if bucket
+            .compare_exchange(state.0, state.next_generation().0)
+            .is_ok()
+        {
+            level = state.value();
+            break;
+        }
+    }
+    let now_ns = reclaimed_at_ns(region);
+    if now_ns == 0 {
+        return level;
+    }
+    let moment = Moment {
+        now_ns,
+        base_ns: region.base_unix_ns(),
+    };
+    prepared(region, limit).map_or(level, |limit| level.max(limit.fresh_value(moment)))
+}
+
+/// A change of a limiter's limit that is under way.
+pub(super) struct Change {
+    /// Byte offset of the name's state word, and what it says for as long as the change lasts.
+    at: usize,
+    state: u128,
+    slots: Slots,
+    current: u32,
+    pub(super) previous: u32,
+    /// The previous limit and the current one; `None` if the region is damaged there.
+    pub(super) limits: Option<(Prepared, Prepared)>,
+}
+
+#[derive(Clone, Copy)]
+struct Slots {
+    current: Option<u32>,
+    previous: Option<u32>,
+}
+
+impl Slots {
+    fn decode(value: u64) -> Self {
+        let slot = |bits: u64| {
+            (bits & 0xffff)
+                .checked_sub(1)
+                .map(|slot| slot as u32 % LIMITS)
+        };
+        Self {
+            current: slot(value),
+            previous: slot(value >> 16),
+        }
+    }
+
+    fn encode(self) -> u64 {
+        let slot = |slot: Option<u32>| slot.map_or(0, |slot| u64::from(slot) + 1);
+        slot(self.current) | slot(self.previous) << 16
+    }
+}
+
+impl Engine {
+    /// Opens the limiter `name`, creating it with `limit` if there is none. If there is one with
+    /// another limit it is changed when `update` says so, keeping what each key has used; else that
+    /// is an error. The overflow bucket's level is kept too.
+    pub fn open_limiter(
+        &self,
+        name: &[u8],
+        limit: Limit,
+        update: bool,
+        by: SessionId,
+        now_ns: u64,
+    ) -> Result<LimiterRef> {
+        self.open_limiter_by_clock(name, limit, update, by, || now_ns)
+    }
+
+    /// [`open_limiter`](Self::open_limiter) with a clock, which a change reads for each key: keys may be
+    /// in use while it goes through them.
+    pub fn open_limiter_by_clock(
+        &self,
+        name: &[u8],
+        limit: Limit,
+        update: bool,
+        by: SessionId,
+        now_ns: impl Fn() -> u64,
+    ) -> Result<LimiterRef> {
+        let name = Name::new(&self.region, "limiter name", name)?;
+        let object = self.object(Kind::Limiter, &name);
+        let asked = limit.prepare();
+        for _ in 0..ROUNDS_MAX {
+            let found = self.insert_object(&object, by, now_ns())?;
+            let slots = Slots::decode(Plain::decode(found.state).value);
+            let existing = slots.current.and_then(|id| prepared(&self.region, id));
+            match existing {
+                Some(existing) if existing == asked => {
+                    if slots.previous.is_some() {
+                        self.finish_change(&found, &now_ns);
+                    }
+                    if let Some(limiter) = self.limiter_ref(&name) {
+                        return Ok(limiter);
+                    }
+                    continue;
+                }
+                Some(existing) if !update => {
+                    return Err(Error::LimitDiffers {
+                        existing: existing.definition().to_string(),
+                        asked: limit.to_string(),
+                    });
+                }
+                _ => {}
+            }
+            if slots.previous.is_some() {
+                self.finish_change(&found, &now_ns);
+                continue;
+            }
+            if !self.name_limit(&name, &found, asked, by)? {
+                continue;
+            }
+            if let Ok(found) = self.insert_object(&object, by, now_ns()) {
+                self.finish_change(&found, &now_ns);
+            }
+        }
+        Err(Error::Damaged {
+            what: "a limiter never settles",
+        })
+    }
+
+    /// Writes a limit to a slot and makes it the current one of the limiter whose name was found;
+    /// `false` if the name's word changed since.
+    pub(super) fn name_limit(
+        &self,
+        name: &Name,
+        found: &Found,
+        limit: Prepared,
+        by: SessionId,
+    ) -> Result<bool> {
+        let plain = Plain::decode(found.state);
+        let current = Slots::decode(plain.value).current;
+        let (id, control) = self.claim_limit(by)?;
+        self.fill_limit(id, limit, name, found.cell, current.is_none());
+        // Release: the slot's words come before it is in use.
+        let in_use = control & !3 | IN_USE;
+        let slot = self.limit_control(id);
+        let _ = slot.compare_exchange(control, in_use, AcqRel, Relaxed);
+        let next = Slots {
+            current: Some(id),
+            previous: current,
+        };
+        let word = self.region.wide(found.at);
+        let is_named = word
+            .compare_exchange(found.state, plain.next(next.encode()).encode())
+            .is_ok();
+        if !is_named {
+            let _ = slot.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
+        }
+        Ok(is_named)
+    }
+
+    /// The limiter `name` as it is; `None` if there is none.
+    pub fn limiter(&self, name: &[u8]) -> Result<Option<LimiterRef>> {
+        let name = Name::new(&self.region, "limiter name", name)?;
+        Ok(self.limiter_ref(&name))
+    }
+
+    pub(super) fn limiter_ref(&self, name: &Name) -> Option<LimiterRef> {
+        let object = self.object(Kind::Limiter, name);
+        for _ in 0..ROUNDS_MAX {
+            let found = self.find_object(&object)?;
+            let slots = Slots::decode(Plain::decode(found.state).value);
+            let id = slots.current?;
+            let control = self.limit_control(id).load(Acquire);
+            let prepared = prepared(&self.region, id);
+            // Unchanged: the slot was this limiter's while it was read.
+            if self.region.wide(found.at).load() == found.state {
+                return Some(LimiterRef {
+                    name: name.clone(),
+                    id,
+                    previous: slots.previous,
+                    control,
+                    control_at: self.region.limit_at(id),
+                    prepared: prepared?,
+                    hasher: family_hasher(&self.region, name.raw_hash()),
+                });
+            }
+        }
+        None
+    }
+
+    /// Fails with [`Error::StaleLimit`] if the limiter's limit was changed since `limiter` was opened.
+    pub(crate) fn check_current(&self, limiter: &LimiterRef) -> Result<()> {
+        if self.is_current_limit(limiter) {
+            Ok(())
+        } else {
+            Err(Error::StaleLimit)
+        }
+    }
+
+    pub(super) fn is_current_limit(&self, limiter: &LimiterRef) -> bool {
+        let object = self.object(Kind::Limiter, &limiter.name);
+        self.find_object(&object).is_some_and(|found| {
+            let slots = Slots::decode(Plain::decode(found.state).value);
+            // Under the previous slot there may be another limiter's keys once the change is over.
+            slots.current == Some(limiter.id)
+                && (limiter.previous.is_none() || limiter.previous == slots.previous)
+                && self.limit_control(limiter.id).load(Acquire) == limiter.control
+        })
+    }
+
+    fn limit_control(&self, id: u32) -> &Word {
+        self.region.word(self.region.limit_at(id % LIMITS))
+    }
+
+    fn claim_limit(&self, by: SessionId) -> Result<(u32, u64)> {
+        let hint = self.region.word(header::LIMITS_HINT).fetch_add(1, Relaxed) as u32;
+        for recover in [false, true] {
+            for i in 0..LIMITS {
+                let id = hint.wrapping_add(i) % LIMITS;
+                let control = self.limit_control(id);
+                let word = control.load(Acquire);
+                let claimant = SessionId::from_bits(word >> 2);
+                let is_abandoned = recover
+                    && match word & 3 {
+                        CLAIMED_SLOT => !self.sessions.is_alive(&self.region, claimant),
+                        IN_USE => self.is_orphan(id),
+                        _ => false,
+                    };
+                if word & 3 != FREE && !is_abandoned {
+                    continue;
+                }
+                let claimed = CLAIMED_SLOT
+                    | (by.bits() as u64) << 2
+                    | ((word >> 32).wrapping_add(1) & 0xffff_ffff) << 32;
+                if control
+                    .compare_exchange(word, claimed, AcqRel, Relaxed)
+                    .is_ok()
+                {
+                    return Ok((id, claimed));
+                }
+            }
+        }
+        Err(Error::Full {
+            what: "limit definition",
+            cap: LIMITS.into(),
+        })
+    }
+
+    /// Whether no limiter's name points to a slot in use: its changer died before or after it did.
+    fn is_orphan(&self, id: u32) -> bool {
+        let at = self.region.limit_at(id);
+        let cell = self.region.half(at + 56).load(Acquire);
+        let state = self.objects.state(&self.region, cell).load();
+        let slots = Slots::decode(Plain::decode(state).value);
+        let is_named =
+            phase(state) == LIVE && (slots.current == Some(id) || slots.previous == Some(id));
+        let control = self.limit_control(id).load(Acquire);
+        let claimant = SessionId::from_bits(control >> 2);
+        // Between filling the slot and naming it its claimant lives; a slot that was replaced had its
+        // name, and whoever took that away may have died before it freed the slot.
+        let is_left = control & REPLACED != 0 || !self.sessions.is_alive(&self.region, claimant);
+        !is_named && is_left && self.is_unused(id)
+    }
+
+    fn fill_limit(&self, id: u32, limit: Prepared, name: &Name, cell: u32, is_first: bool) {
+        let at = self.region.limit_at(id);
+        // Release: whoever still reads the slot as it was, and sees a word written below, finds its
+        // control changed. Pairs with the fence in `prepared`.
+        fence(Release);
+        for (i, word) in limit.encode().into_iter().enumerate() {
+            self.region.word(at + 8 + i * 8).store(word, Relaxed);
+        }
+        self.region.word(at + 48).store(name.raw_hash(), Relaxed);
+        self.region.half(at + 56).store(cell, Relaxed);
+        // The bucket of a changed limit is not LIVE until `finish_change` moved the old one's level.
+        let bucket = self.region.wide(at + OVERFLOW);
+        for _ in 0..ROUNDS_MAX {
+            let before = bucket.load();
+            let next = KeyState(before)
+                .next_generation()
+                .with_value(0)
+                .with_limit(id, 0)
+                .0
+                & !7;
+            let state = next | if is_first { LIVE } else { CLAIMED };
+            if bucket.compare_exchange(before, state).is_ok() {
+                break;
+            }
+        }
+    }
+
+    /// Moves the overflow level and every key from the previous limit to the current one, then frees
+    /// the previous slot. Any number of processes may be at it, and any of them may be late.
+    pub(super) fn finish_change(&self, name: &Found, now_ns: &dyn Fn() -> u64) {
+        if let Some(change) = self.change_under_way(name.at) {
+            self.sweep(&change, now_ns);
+        }
+    }
+
+    /// The change of the limiter whose name's state word lies at `at`; `None` if none is under way.
+    pub(super) fn change_under_way(&self, at: usize) -> Option<Change> {
+        let state = self.region.wide(at).load();
+        if phase(state) != LIVE {
+            return None;
+        }
+        let slots = Slots::decode(Plain::decode(state).value);
+        let (current, previous) = (slots.current?, slots.previous?);
+        let change = Change {
+            at,
+            state,
+            slots,
+            current,
+            previous,
+            limits: prepared(&self.region, previous).zip(prepared(&self.region, current)),
+        };
+        // If so, both limits were this change's when they were read.
+        self.is_under_way(&change).then_some(change)
+    }
+
+    /// The change to the limit of `limiter` from the one in slot `previous`.
+    pub(super) fn change_to(&self, limiter: &LimiterRef, previous: u32) -> Option<Change> {
+        let object = self.object(Kind::Limiter, &limiter.name);
+        let found = self.find_object(&object)?;
+        let change = self.change_under_way(found.at)?;
+        // The same use of the slot as when the reference was opened, and so the same change.
+        let is_same = change.current == limiter.id
+            && self.limit_control(limiter.id).load(Acquire) == limiter.control
+            && limiter.previous == Some(previous);
+        (is_same && change.previous == previous).then_some(change)
+    }
+
+    /// Whether a change still lasts. Ask between reading a word that is under either of its slots and
+    /// exchanging it: the word is then this change's, whoever had the slots before or has them after.
+    pub(super) fn is_under_way(&self, change: &Change) -> bool {
+        self.region.wide(change.at).load() == change.state
+    }
+
+    pub(super) fn sweep(&self, change: &Change, now_ns: &dyn Fn() -> u64) {
+        self.mark_replaced(change);
+        self.move_overflow(change, now_ns());
+        // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
+        // under the old one.
+        fence(SeqCst);
+        self.limiter_keys.for_each(&self.region, |cell, _, _| {
+            self.convert_cell(cell, change, now_ns);
+        });
+        self.drop_previous(change);
+    }
+
+    /// Makes references to the previous limit look again.
+    pub(super) fn mark_replaced(&self, change: &Change) {
+        let control = self.limit_control(change.previous);
+        let word = control.load(Acquire);
+        if word & 3 == IN_USE && self.is_under_way(change) {
+            // Losing means that somebody else did it, or that the change is over.
+            let _ = control.compare_exchange(word, word | REPLACED, AcqRel, Relaxed);
+        }
+    }
+
+    fn drop_previous(&self, change: &Change) {
+        let control = self.limit_control(change.previous);
+        // Read while the change lasts, if the exchange below says so.
+        let in_use = control.load(Acquire);
+        let plain = Plain::decode(change.state);
+        let slots = Slots {
+            previous: None,
+            ..change.slots
+        };
+        let word = self.region.wide(change.at);
+        if word
+            .compare_exchange(change.state, plain.next(slots.encode()).encode())
+            .is_ok()
+            && in_use & 3 == IN_USE
+        {
+            let _ = control.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
+            self.limiter_keys.stir(&self.region);
+        }
+    }
+
+    /// Whether no cell names the slot.
+    fn is_unused(&self, id: u32) -> bool {
+        fence(SeqCst);
+        let mut is_unused = true;
+        self.limiter_keys.for_each(&self.region, |_, _, state| {
+            let limit = match phase(state) {
+                LIVE => KeyState(state).limit(),
+                CLAIMED => claimed_limit(state),
+                _ => return,
+            };
+            is_unused &= limit != id;
+        });
+        is_unused
+    }
+
+    /// Exchanges one key from the previous to the current limit, or the claim of one that is just being
+    /// inserted: whoever inserts it may stand still for as long as it likes.
+    fn convert_cell(&self, cell: u32, change: &Change, now_ns: &dyn Fn() -> u64) {
+        let word = self.limiter_keys.state(&self.region, cell);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            let is_claim = match phase(state) {
+                CLAIMED => claimed_limit(state) == change.previous,
+                LIVE => KeyState(state).limit() == change.previous,
+                _ => false,
+            };
+            // Asked after the word was read: it is under the limit that is meant.
+            if !is_claim || !self.is_under_way(change) {
+                return;
+            }
+            if phase(state) == CLAIMED {
+                let after = with_claimed_limit(state, change.current);
+                let _ = word.compare_exchange(state, after);
+            } else {
+                self.convert_key(cell, state, change, now_ns());
+            }
+        }
+    }
+
+    /// Exchanges a key whose state was `state` while the change lasted. `now_ns` is best read after the
+    /// state: from before, it takes for used what was refilled in between.
+    pub(super) fn convert_key(&self, cell: u32, state: u128, change: &Change, now_ns: u64) {
+        let state = KeyState(state);
+        // In a damaged region, what was used is not known.
+        let value = change.limits.map_or(0, |(old, new)| {
+            convert(&old, state.value(), &new, self.moment(now_ns))
+        });
+        // In another generation, so that it is no word that was there before should the limit change
+        // back.
+        let after = state.with_limit(change.current, value).next_generation();
+        let word = self.limiter_keys.state(&self.region, cell);
+        let _ = word.compare_exchange(state.0, after.0);
+    }
+
+    /// Closes the previous limit's overflow bucket and opens the current one's at its level. Any
+    /// number of processes may do it at once: what it starts from no longer changes once closed.
+    pub(super) fn move_overflow(&self, change: &Change, now_ns: u64) {
+        let bucket = |id| self.region.wide(self.region.limit_at(id) + OVERFLOW);
+        let (from, to) = (bucket(change.previous), bucket(change.current));
+        for _ in 0..ROUNDS_MAX {
+            let state = from.load();
+            if phase(state) != LIVE
+                || !self.is_under_way(change)
+                || from.compare_exchange(state, state & !7 | CLAIMED).is_ok()
+            {
+                break;
+            }
+        }
+        let (closed, before) = (from.load(), to.load());
+        if phase(before) == CLAIMED && self.is_under_way(change) {
+            let level = change.limits.map_or(0, |(old, new)| {
+                convert(&old, KeyState(closed).value(), &new, self.moment(now_ns))
+            });
+            let open = KeyState(before & !7 | LIVE).with_value(level);
+            let _ = to.compare_exchange(before, open.0);
+        }
+    }
+
+    /// The names of the limiters that begin with `prefix`, with their limits and how many keys each
+    /// has now. Reads both tables whole; stops no one.
+    pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit, u64)) {
+        let mut keys = vec![0; LIMITS as usize];
+        self.limiter_keys.for_each(&self.region, |_, _, state| {
+            if phase(state) == LIVE {
+                keys[(KeyState(state).limit() % LIMITS) as usize] += 1;
+            }
+        });
+        let keys_under = |slot: Option<u32>| slot.map_or(0, |id| keys[(id % LIMITS) as usize]);
+        self.objects.for_each(&self.region, |_, at, state| {
+            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Limiter as u8 {
+                return;
+            }
+            let name = Objects::name(&self.region, at);
+            let slots = Slots::decode(Plain::decode(state).value);
+            if let Some(limit) = slots.current.and_then(|id| prepared(&self.region, id))
+                && name.starts_with(prefix)
+            {
+                let keys = keys_under(slots.current) + keys_under(slots.previous);
+                visit(name, limit.definition(), keys);
+            }
+        });
+    }
+}

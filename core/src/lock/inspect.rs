@@ -1,0 +1,151 @@
+//! Looking at locks: the status of one, the list of all, and the record of those that were broken.
+//!
+//! Owns what is shown to people; changes no lock.
+
+use super::State;
+use crate::engine::Engine;
+use crate::object::{Kind, Name, OWN, Objects};
+use crate::region::{BREAKS, header};
+use crate::session::{Process, SessionId, Sessions};
+use crate::sync::fence;
+use crate::table::{LIVE, ROUNDS_MAX, phase};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+/// What an inspection saw of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockStatus {
+    /// The lock's name.
+    pub name: Vec<u8>,
+    /// The last token granted, or the one that the next grant follows.
+    pub token: u64,
+    /// The hold, if it is held.
+    pub hold: Option<HoldStatus>,
+    /// How many wait for it.
+    pub waiters: u32,
+}
+
+/// What an inspection saw of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldStatus {
+    /// The holder's process; `None` if its session is gone, or the hold is detached.
+    pub process: Option<Process>,
+    /// Whether the hold belongs to no session and lives until its lease ends.
+    pub detached: bool,
+    /// What is left of the lease, in nanoseconds; 0 once it is over.
+    pub lease_left_ns: u64,
+    /// Region time of the grant, in nanoseconds; `None` if not known.
+    pub since_ns: Option<u64>,
+}
+
+/// One forced release, for audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakRecord {
+    /// Region time, in nanoseconds.
+    pub at_ns: u64,
+    /// The token of the hold that was ended.
+    pub token: u64,
+    /// Process id of whoever did it.
+    pub by_pid: u32,
+    /// The lock's name, its first 96 bytes.
+    pub name: Vec<u8>,
+}
+
+impl Engine {
+    /// What is known of one lock; `None` if it has no entry, which means free.
+    pub fn lock_status(&self, name: &Name, now_ns: u64) -> Option<LockStatus> {
+        let object = self.object(Kind::Lock, name);
+        let found = self.find_object(&object)?;
+        self.status(found.cell, now_ns)
+    }
+
+    /// Calls `visit` with each lock whose name begins with `prefix`, in no particular order. A lock
+    /// that changes hands meanwhile is seen before or after, never in between.
+    pub fn for_each_lock(&self, prefix: &[u8], now_ns: u64, mut visit: impl FnMut(LockStatus)) {
+        self.objects.for_each(&self.region, |cell, at, state| {
+            if phase(state) == LIVE
+                && Objects::kind(&self.region, at) == Kind::Lock as u8
+                && Objects::name(&self.region, at).starts_with(prefix)
+                && let Some(status) = self.status(cell, now_ns)
+                // The cell may have become another lock's since.
+                && status.name.starts_with(prefix)
+            {
+                visit(status);
+            }
+        });
+    }
+
+    fn status(&self, cell: u32, now_ns: u64) -> Option<LockStatus> {
+        let at = self.objects.at(cell);
+        let word = self.region.wide(at);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Lock as u8 {
+                return None;
+            }
+            let name = Objects::name(&self.region, at);
+            let since = self.region.word(at + OWN).load(Relaxed);
+            // The loads above come before the one below; pairs with the fence in `Table::insert`.
+            // Unchanged means that the name and the note were this state's.
+            fence(Acquire);
+            if word.load() != state {
+                continue;
+            }
+            let lock = State::decode(state);
+            let hold = lock.holder.map(|holder| HoldStatus {
+                process: Sessions::process(&self.region, holder),
+                detached: holder == SessionId::DETACHED,
+                lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
+                since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),
+            });
+            let waiters = if lock.queue {
+                self.count_waiters(cell)
+            } else {
+                0
+            };
+            return Some(LockStatus {
+                name,
+                token: lock.token,
+                hold,
+                waiters,
+            });
+        }
+        None
+    }
+
+    pub(super) fn note_break(&self, name: &Name, token: u64, by: Process, now_ns: u64) {
+        let hint = self.region.word(header::BREAK_HINT).fetch_add(1, Relaxed);
+        let at = self.region.break_at(hint as u32 % BREAKS);
+        let name = name.to_vec();
+        let put = |i: usize, value| self.region.word(at + i * 8).store(value, Relaxed);
+        // A record is torn only if the ring goes once round during these stores; it is for people.
+        put(0, now_ns);
+        put(1, token);
+        put(2, u64::from(by.pid));
+        put(3, name.len() as u64);
+        for (i, chunk) in name.chunks(8).take(12).enumerate() {
+            let mut padded = [0; 8];
+            padded[..chunk.len()].copy_from_slice(chunk);
+            put(4 + i, u64::from_le_bytes(padded));
+        }
+    }
+
+    /// The last forced releases, oldest first, at most 64.
+    pub fn breaks(&self) -> Vec<BreakRecord> {
+        let next = self.region.word(header::BREAK_HINT).load(Acquire);
+        let first = next.saturating_sub(u64::from(BREAKS));
+        (first..next)
+            .map(|i| {
+                let at = self.region.break_at((i % u64::from(BREAKS)) as u32);
+                let get = |i: usize| self.region.word(at + i * 8).load(Relaxed);
+                let mut name: Vec<u8> = (4..16).flat_map(|i| get(i).to_le_bytes()).collect();
+                name.truncate(get(3).min(96) as usize);
+                BreakRecord {
+                    at_ns: get(0),
+                    token: get(1),
+                    by_pid: get(2) as u32,
+                    name,
+                }
+            })
+            .collect()
+    }
+}
