@@ -77,7 +77,7 @@ fn companion_of_check(actor: &Actor, cue: &Cue, key: u64, used: u64) {
         Turn::Stopped => {
             assert!(actor.check(Op::Check, &limiter, WIDER, key, 1));
             assert!(actor.check(Op::Check, &limiter, WIDER, 8, 1));
-            if cue.case.step % 2 == 0 {
+            if cue.case.step.is_multiple_of(2) {
                 open(actor, &space, WIDER);
                 change_many_times(&space, "other");
             }
@@ -308,7 +308,7 @@ fn companion_of_update(actor: &Actor, cue: &Cue, exists: bool) {
                 let limiter = open(actor, &space, limit);
                 assert!(actor.check(Op::Check, &limiter, WIDER, KEY, 1));
             }
-            if cue.case.step % 2 == 0 {
+            if cue.case.step.is_multiple_of(2) {
                 neighbours = take_old_slots(&space);
                 others = 2 + NEIGHBOURS;
             } else {
@@ -417,7 +417,8 @@ fn companion_of_last_cell(actor: &Actor, cue: &Cue) {
     let pid = fork(|| {
         let space = first.open();
         let limiter = space.limiter(API, LIMITS[DAY as usize].0).expect("there");
-        first.aim(20 + cue.case.step % 40, libc::SIGKILL);
+        // After it has counted the cell, at most of these.
+        first.aim(42 + cue.case.step % 12, libc::SIGKILL);
         first.check(Op::CheckInsert, &limiter, DAY, FIRST_DEAD, 1);
     });
     assert!(matches!(wait(pid), Fate::Killed(_) | Fate::Exited(0)));
