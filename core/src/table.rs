@@ -488,9 +488,6 @@ impl<F: Flavour> Table<F> {
         if region.wide(at).compare_exchange(empty, claimed).is_err() {
             return Ok(Insertion::Beaten);
         }
-        // Release: the claim comes before the key. Pairs with the acquire fences of those who compare
-        // a key and then read the state word again.
-        fence(Release);
         // The cell is ours alone now: relaxed stores, published by the exchange of the insertion word.
         // Release: whoever still reads the cell as it was, and sees a word written below, finds its
         // state changed. Pairs with the acquire fences before a state is read again.

@@ -300,7 +300,7 @@ impl Journal {
         let at = self.len(role).checked_sub(1)?;
         let words = self.record(role, at);
         let state = words[STATE].load(SeqCst);
-        (words[BY].load(SeqCst) == by && state & 0xff == 0)
+        (words[BY].load(SeqCst) == by && state as u8 == Outcome::Unknown as u8)
             .then(|| Op::of(state >> 8))
             .flatten()
     }

@@ -139,9 +139,11 @@ fn a_child_that_outlives_its_parent_does_not_keep_the_parents_session_alive() {
                         }
                     }
                     1 => {
-                        let child = sleep.spawn().expect("sleep starts");
+                        let mut child = sleep.spawn().expect("sleep starts");
                         place.journal.flag(8).store(child.id().into(), SeqCst);
                         place.say(HELD);
+                        // Killed long before.
+                        child.wait().expect("sleep ends");
                     }
                     _ => {
                         place.say(HELD);

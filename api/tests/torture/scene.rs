@@ -101,7 +101,7 @@ pub(crate) struct Case {
 }
 
 /// A lease that outlives any case.
-pub(crate) const LONG_TTL: Duration = Duration::from_secs(600);
+pub(crate) const LONG_TTL: Duration = Duration::from_mins(10);
 /// A lease that ends within one.
 pub(crate) const SHORT_TTL: Duration = Duration::from_millis(40);
 
@@ -132,7 +132,7 @@ impl Cue {
         self.journal.flag(flag).load(SeqCst)
     }
 
-    fn until(&self, is_so: impl Fn() -> bool) {
+    fn until(is_so: impl Fn() -> bool) {
         // Timed waits on a word that nobody raises: a millisecond's sleep that shows as a wait.
         while !is_so() {
             futex::wait(&TURN_UNUSED, 0, Duration::from_micros(100), Reach::Process);
@@ -154,7 +154,7 @@ impl Cue {
     }
 
     pub(crate) fn await_note(&self, number: u64) {
-        self.until(|| self.noted() >= number);
+        Self::until(|| self.noted() >= number);
     }
 
     /// Victim: aims the case's signal at the next call, which is the scene's operation.
@@ -165,17 +165,17 @@ impl Cue {
 
     /// Companion: waits until the victim is about to begin the operation.
     pub(crate) fn await_operation(&self) {
-        self.until(|| self.get(IN_OP) != 0);
+        Self::until(|| self.get(IN_OP) != 0);
     }
 
     /// Companion: waits until the victim has noted a number, or is dead or stopped.
     pub(crate) fn await_note_or_strike(&self, number: u64) {
-        self.until(|| self.noted() >= number || self.get(STRUCK) != 0);
+        Self::until(|| self.noted() >= number || self.get(STRUCK) != 0);
     }
 
     /// Companion: waits until the victim is dead, stopped, or through.
     pub(crate) fn meet(&self) -> Turn {
-        self.until(|| self.get(STRUCK) != 0 || self.get(THROUGH) != 0);
+        Self::until(|| self.get(STRUCK) != 0 || self.get(THROUGH) != 0);
         match self.get(STRUCK) {
             0 => Turn::Through,
             1 => Turn::Dead,
@@ -196,19 +196,19 @@ impl Cue {
     /// Companion: lets a stopped victim go on, and waits until it is through.
     pub(crate) fn resume(&self) {
         self.set(RESUME, 1);
-        self.until(|| self.get(THROUGH) != 0);
+        Self::until(|| self.get(THROUGH) != 0);
     }
 
     /// Victim: the operation is done. Waits until the companion has looked what that looks like.
     pub(crate) fn through(&self) {
         self.set(THROUGH, 1);
-        self.until(|| self.get(PROBED) != 0);
+        Self::until(|| self.get(PROBED) != 0);
     }
 
     /// Companion: has looked; waits until the victim is gone.
     pub(crate) fn probed(&self) {
         self.set(PROBED, 1);
-        self.until(|| self.get(GONE) != 0);
+        Self::until(|| self.get(GONE) != 0);
     }
 }
 
@@ -248,7 +248,7 @@ impl Scene {
             None => {}
             Some((_, fate)) => panic!("the companion is {fate:?} early"),
         };
-        cue.until(|| {
+        Cue::until(|| {
             is_well();
             cue.get(READY) != 0
         });
@@ -261,7 +261,7 @@ impl Scene {
                 Fate::Stopped => {
                     struck = Struck::Stopped;
                     cue.set(STRUCK, 2);
-                    cue.until(|| {
+                    Cue::until(|| {
                         is_well();
                         cue.get(RESUME) != 0
                     });

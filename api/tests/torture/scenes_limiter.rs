@@ -77,7 +77,7 @@ fn companion_of_check(actor: &Actor, cue: &Cue, key: u64, used: u64) {
         Turn::Stopped => {
             assert!(actor.check(Op::Check, &limiter, WIDER, key, 1));
             assert!(actor.check(Op::Check, &limiter, WIDER, 8, 1));
-            if cue.case.step % 2 == 0 {
+            if cue.case.step.is_multiple_of(2) {
                 open(actor, &space, WIDER);
                 change_many_times(&space, "other");
             }
@@ -308,7 +308,7 @@ fn companion_of_update(actor: &Actor, cue: &Cue, exists: bool) {
                 let limiter = open(actor, &space, limit);
                 assert!(actor.check(Op::Check, &limiter, WIDER, KEY, 1));
             }
-            if cue.case.step % 2 == 0 {
+            if cue.case.step.is_multiple_of(2) {
                 neighbours = take_old_slots(&space);
                 others = 2 + NEIGHBOURS;
             } else {
@@ -401,6 +401,90 @@ fn finish(actor: &Actor, cue: &Cue) {
     cue.through();
 }
 
+const DAYS_KEYS: std::ops::Range<u64> = 100..107;
+const FIRST_DEAD: u64 = 200;
+const SECOND_DEAD: u64 = 201;
+
+/// All cells but one are in use for a day; one process dies inserting a key, the victim inserting another.
+/// What neither of them has taken is to be had, though the table has been said to be quiet for a day.
+fn companion_of_last_cell(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let limiter = open(actor, &space, DAY);
+    for key in DAYS_KEYS {
+        assert!(actor.check(Op::Check, &limiter, DAY, key, 1));
+    }
+    let first = actor.also(3);
+    let pid = fork(|| {
+        let space = first.open();
+        let limiter = space.limiter(API, LIMITS[DAY as usize].0).expect("there");
+        // After it has counted the cell, at most of these.
+        first.aim(42 + cue.case.step % 12, libc::SIGKILL);
+        first.check(Op::CheckInsert, &limiter, DAY, FIRST_DEAD, 1);
+    });
+    assert!(matches!(wait(pid), Fate::Killed(_) | Fate::Exited(0)));
+    cue.ready();
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            for key in 300..310 {
+                actor.check(Op::CheckOverflow, &limiter, DAY, key, 0);
+            }
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    let is_used = |key: u64| {
+        let peeked = limiter.peek(&name_of(key)).expect("no error");
+        peeked.remaining() < LIMITS[DAY as usize].1.burst
+    };
+    // Overflowing, a key shares what all such keys have left: then it is used, and has no cell.
+    let takers = [FIRST_DEAD, SECOND_DEAD]
+        .into_iter()
+        .filter(|&key| is_used(key));
+    if takers.count() == 0 {
+        let decision = limiter.check(&name_of(500), 1).expect("no error");
+        assert!(!decision.is_overflow(), "a cell of the dead is lost");
+    }
+    all_is_well(actor, &space, KEY, 1);
+}
+
+/// The table is full and quiet for a day; then the limit becomes a fast one, and the keys are idle soon.
+fn companion_of_quiet(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let limiter = open(actor, &space, DAY);
+    fill(actor, &limiter, DAY);
+    let is_overflow = |limiter: &Limiter| {
+        let decision = limiter.check(&name_of(21), 0).expect("no error");
+        decision.is_overflow()
+    };
+    assert!(is_overflow(&limiter), "the table is full");
+    cue.ready();
+    match cue.meet() {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            open(actor, &space, FAST);
+            is_overflow(&limiter);
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    let limiter = open(actor, &space, FAST);
+    let until_ns = now_ns() + PATIENCE.as_nanos() as u64;
+    while is_overflow(&limiter) {
+        assert!(now_ns() < until_ns, "idle keys never make room");
+    }
+    all_is_well(actor, &space, KEY, 1);
+}
+
+fn quicken(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    cue.strike(actor);
+    actor.limiter(Op::UpdateLimit, &space, API, LIMITS[FAST as usize].0);
+    cue.through();
+}
+
 const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) -> Scene {
     Scene {
         op,
@@ -429,7 +513,7 @@ const MANY_NAMES: Caps = Caps {
     ..SMALL
 };
 
-pub(crate) const SCENES: [Scene; 12] = [
+pub(crate) const SCENES: [Scene; 14] = [
     scene(
         Op::Check,
         |actor, cue| check_as(actor, cue, Op::Check, DAY, KEY),
@@ -440,6 +524,14 @@ pub(crate) const SCENES: [Scene; 12] = [
         |actor, cue| check_as(actor, cue, Op::CheckInsert, DAY, KEY),
         |actor, cue| companion_of_check(actor, cue, KEY, 0),
     ),
+    Scene {
+        is_room_for_keys: false,
+        ..scene(
+            Op::CheckInsert,
+            |actor, cue| check_as_day(actor, cue, Op::CheckInsert, SECOND_DEAD),
+            companion_of_last_cell,
+        )
+    },
     scene(
         Op::CheckLong,
         |actor, cue| check_as(actor, cue, Op::CheckLong, DAY, LONG + 1),
@@ -479,6 +571,10 @@ pub(crate) const SCENES: [Scene; 12] = [
         ..scene(Op::OpenLimiter, open_limiter, |actor, cue| {
             companion_of_update(actor, cue, false);
         })
+    },
+    Scene {
+        is_room_for_keys: false,
+        ..scene(Op::UpdateLimit, quicken, companion_of_quiet)
     },
     Scene {
         caps: SOME_NAMES,

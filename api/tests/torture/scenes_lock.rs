@@ -130,7 +130,7 @@ fn go_on<'s>(actor: &Actor, cue: &Cue, space: &'s Space, key: u64) -> Option<Hel
     if cue.case.ttl == SHORT_TTL {
         // Its lease ends, so the lock comes: to one who waits, and to one who only tries.
         for _ in 0..2 {
-            let held = if cue.case.step % 2 == 0 {
+            let held = if cue.case.step.is_multiple_of(2) {
                 actor.must_acquire(space, key, LONG_TTL)
             } else {
                 actor.must_catch(space, key, LONG_TTL)

@@ -462,6 +462,9 @@ impl Engine {
             previous: None,
             ..change.slots
         };
+        // What was converted may be idle sooner than was said. Before the change is over: whoever dies
+        // right after has stirred.
+        self.limiter_keys.stir(&self.region);
         let word = self.region.wide(change.at);
         if word
             .compare_exchange(change.state, plain.next(slots.encode()).encode())
@@ -469,7 +472,6 @@ impl Engine {
             && in_use & 3 == IN_USE
         {
             let _ = control.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
-            self.limiter_keys.stir(&self.region);
         }
     }
 

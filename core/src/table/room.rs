@@ -24,6 +24,14 @@ enum Room {
     NoneYet,
 }
 
+/// Why a cell was not freed.
+enum Unfree {
+    /// It was free.
+    Empty,
+    /// In use, and idle at this region time at the earliest, in nanoseconds.
+    Until(u64),
+}
+
 /// Passes over the whole table, to correct a counter, after which an insertion takes the table for as
 /// full as the counter keeps saying.
 const RECOUNTS_MAX: u32 = 64;
@@ -162,6 +170,10 @@ impl<F: Flavour> Table<F> {
             };
         }
         let cap = u64::from(self.cap);
+        if count_of(live.load(Relaxed)) < cap {
+            // Before the cell is counted: should its claimant die, the cell is looked for.
+            self.stir(region);
+        }
         if increment_below(live, cap).is_err() {
             decrement(mine);
             return match self.make_room(region, actor, home, None, now_ns) {
@@ -194,13 +206,14 @@ impl<F: Flavour> Table<F> {
         if now_ns / 1_000 < quiet_until_us {
             return Room::NoneYet;
         }
-        let mut earliest_ns = u64::MAX;
+        let (mut earliest_ns, mut seen) = (u64::MAX, 0);
         let mut probe = Probe::new(region, actor.sessions);
         let blocks = self.section.units;
         let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
-        let order = core::iter::once(home)
-            .chain((0..blocks).map(|i| ((hand + u64::from(i)) % u64::from(blocks)) as u32));
-        for block in order {
+        let order = core::iter::once((home, true)).chain(
+            (0..blocks).map(|i| (((hand + u64::from(i)) % u64::from(blocks)) as u32, false)),
+        );
+        for (block, is_extra) in order {
             if !region.is_present(&self.section, block) {
                 continue;
             }
@@ -211,12 +224,22 @@ impl<F: Flavour> Table<F> {
                 }
                 match self.try_free(region, &mut probe, cell, now_ns) {
                     Ok(()) => return Room::Found,
-                    Err(at_ns) => earliest_ns = earliest_ns.min(at_ns),
+                    Err(Unfree::Empty) => {}
+                    Err(Unfree::Until(at_ns)) => {
+                        earliest_ns = earliest_ns.min(at_ns);
+                        seen += u64::from(!is_extra);
+                    }
                 }
             }
         }
         if earliest_ns > now_ns {
             if session.is_none() {
+                // A cell that was counted, and not yet claimed when the sweep came by, was not seen: its
+                // claimant may die without a word, so nothing is said for as long as there may be one.
+                let counted = self.live_count(region);
+                if seen < counted || counted < u64::from(self.cap) {
+                    return Room::None;
+                }
                 // The epoch in the low bits makes this fail if an entry was inserted meanwhile.
                 let until = (earliest_ns / 1_000).min((1 << 48) - 1) << 16 | (before & 0xffff);
                 let _ = quiet.compare_exchange(before, until, AcqRel, Relaxed);
@@ -236,7 +259,7 @@ impl<F: Flavour> Table<F> {
         probe: &mut Probe<'_>,
         cell: u32,
         now_ns: u64,
-    ) -> Result<(), u64> {
+    ) -> Result<(), Unfree> {
         let at = self.at(cell);
         let state = region.wide(at).load();
         match phase(state) {
@@ -245,15 +268,15 @@ impl<F: Flavour> Table<F> {
                 let idle_ns = match F::idle(region, cell, at, state, now_ns, is_alive) {
                     Idle::Now => 0,
                     Idle::At(at_ns) if at_ns <= now_ns => at_ns,
-                    Idle::At(at_ns) => return Err(at_ns),
-                    Idle::Unforeseen => return Err(0),
-                    Idle::Never => return Err(u64::MAX),
+                    Idle::At(at_ns) => return Err(Unfree::Until(at_ns)),
+                    Idle::Unforeseen => return Err(Unfree::Until(0)),
+                    Idle::Never => return Err(Unfree::Until(u64::MAX)),
                 };
                 F::note_reclaim(region, idle_ns);
                 if self.reclaim(region, cell, state) {
                     Ok(())
                 } else {
-                    Err(0)
+                    Err(Unfree::Until(0))
                 }
             }
             RETIRED => {
@@ -266,10 +289,10 @@ impl<F: Flavour> Table<F> {
                 if phase(region.wide(at).load()) == EMPTY {
                     Ok(())
                 } else {
-                    Err(0)
+                    Err(Unfree::Until(0))
                 }
             }
-            _ => Err(u64::MAX),
+            _ => Err(Unfree::Empty),
         }
     }
 
