@@ -194,6 +194,9 @@ impl Engine {
         let asked = limit.prepare();
         for _ in 0..ROUNDS_MAX {
             let found = self.insert_object(&object, by, now_ns)?;
+            if !self.objects.is_unchanged(&self.region, &found) {
+                continue;
+            }
             let plain = Plain::decode(found.state);
             let slots = Slots::decode(plain.value);
             let existing = slots.current.and_then(|id| prepared(&self.region, id));
@@ -279,6 +282,9 @@ impl Engine {
         };
         for _ in 0..ROUNDS_MAX {
             let found = self.objects.find(&self.region, object.hash(), &object)?;
+            if !self.objects.is_unchanged(&self.region, &found) {
+                continue;
+            }
             let slots = Slots::decode(Plain::decode(found.state).value);
             let id = slots.current?;
             let control = self.limit_control(id).load(Acquire);

@@ -41,6 +41,7 @@ use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_MAX};
 use crate::region::header;
 use crate::region::memory::Line;
 use crate::session::{GENERATION_BITS, Process, SessionId, Sessions};
+use crate::sync::fence;
 use crate::table::{Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -609,8 +610,9 @@ impl Engine {
             }
             let name = Objects::name(&self.region, at);
             let since = self.region.word(at + OWN).load(Relaxed);
-            // Acquire fence by the second load's own order; unchanged means that the name and the
-            // note were this state's.
+            // Acquire: pairs with the release fence of a claim (`Table::insert`): had the name or the
+            // note been a later entry's, the state would have changed.
+            fence(Acquire);
             if word.load() != state {
                 continue;
             }
