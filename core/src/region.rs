@@ -414,8 +414,8 @@ impl Region {
 
     /// Makes every word that threads of a model may share: loom holds the making of an atomic for a
     /// plain write, which must come before the threads that use it. A model is as slow as its words
-    /// are many, so those that a model can do without are left out: chunks, breaks, and the limiters'
-    /// where the cap allows for one key only.
+    /// are many, so those that a model can do without are left out: chunks, breaks, all limits but one, and
+    /// the limiters' where the cap allows for one key only.
     #[cfg(loom)]
     fn make_words(&self) {
         let words = |at: usize, count: usize| {
@@ -450,8 +450,8 @@ impl Region {
         table(&self.geometry.objects, 64);
         if self.geometry.caps.limiter_keys > 1 {
             words(header::LIMITER_KEYS, 4);
-            words(header::LIMITS_HINT, 1);
-            words(self.limit_at(0), LIMITS as usize * LIMIT_BYTES / 8);
+            words(header::RECLAIMED_AT, 1);
+            self.wide(self.limit_at(0) + crate::limiter::OVERFLOW);
             table(&self.geometry.limiter_keys, 32);
         }
     }

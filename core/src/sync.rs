@@ -53,32 +53,33 @@ macro_rules! word {
                 Self { raw: raw::$raw::new(value), turns: turns::Turns::new() }
             }
 
-            /// The atomic, about to be loaded from.
+            /// Loads from the atomic by `act`.
             #[inline(always)]
-            fn to_load(&self) -> &raw::$raw {
+            fn loading<R>(&self, act: impl FnOnce(&raw::$raw) -> R) -> R {
                 step();
                 #[cfg(loom)]
                 self.turns.before_load();
-                &self.raw
+                act(&self.raw)
             }
 
-            /// The atomic, about to be stored to.
+            /// Stores to the atomic, or exchanges it, by `act`.
             #[inline(always)]
-            fn to_store(&self) -> &raw::$raw {
+            fn storing<R>(&self, act: impl FnOnce(&raw::$raw) -> R) -> R {
                 step();
                 #[cfg(loom)]
-                self.turns.before_store();
-                &self.raw
+                return self.turns.store(|| act(&self.raw));
+                #[cfg(not(loom))]
+                act(&self.raw)
             }
 
             #[inline(always)]
             pub(crate) fn load(&self, order: Ordering) -> $int {
-                self.to_load().load(order)
+                self.loading(|raw| raw.load(order))
             }
 
             #[inline(always)]
             pub(crate) fn store(&self, value: $int, order: Ordering) {
-                self.to_store().store(value, order);
+                self.storing(|raw| raw.store(value, order));
             }
 
             #[inline(always)]
@@ -89,22 +90,22 @@ macro_rules! word {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$int, $int> {
-                self.to_store().compare_exchange(current, new, success, failure)
+                self.storing(|raw| raw.compare_exchange(current, new, success, failure))
             }
 
             #[inline(always)]
             pub(crate) fn fetch_add(&self, value: $int, order: Ordering) -> $int {
-                self.to_store().fetch_add(value, order)
+                self.storing(|raw| raw.fetch_add(value, order))
             }
 
             #[inline(always)]
             pub(crate) fn fetch_max(&self, value: $int, order: Ordering) -> $int {
-                self.to_store().fetch_max(value, order)
+                self.storing(|raw| raw.fetch_max(value, order))
             }
 
             #[inline(always)]
             pub(crate) fn fetch_or(&self, value: $int, order: Ordering) -> $int {
-                self.to_store().fetch_or(value, order)
+                self.storing(|raw| raw.fetch_or(value, order))
             }
         }
     };
@@ -199,9 +200,12 @@ impl Wide {
 
     pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
         let (current, new) = (self.number(current), self.number(new));
-        self.turns.before_store();
-        self.number
-            .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        let exchange = || {
+            self.number
+                .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        };
+        self.turns
+            .store(exchange)
             .map(drop)
             .map_err(|found| self.value(found))
     }

@@ -30,36 +30,58 @@ pub const CAPS: Caps = Caps {
 /// One millisecond in nanoseconds, the unit in which the models tell time.
 pub const MS: u64 = 1_000_000;
 
-/// Runs `model`, of two threads, through every execution within the bound, and says how many there
-/// were.
-pub fn check(name: &'static str, model: impl Fn() + Send + Sync + 'static) {
-    check_threads(2, name, model);
+/// A model to be checked.
+#[must_use]
+pub struct Model {
+    name: &'static str,
+    threads: usize,
+    preemptions: usize,
 }
 
-/// [`check`] for a model of `threads` threads, the main one included.
-pub fn check_threads(threads: usize, name: &'static str, model: impl Fn() + Send + Sync + 'static) {
-    sprag_core::sync::turns::set_threads(threads);
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.max(Some(PREEMPTIONS));
-    // Making a region is thousands of steps of one thread: no branches, but they count as such.
-    builder.max_branches = 20_000;
-    let executions = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&executions);
-    builder.check(move || {
-        count.fetch_add(1, Ordering::Relaxed);
-        model();
-    });
-    println!(
-        "loom: {name} {} executions",
-        executions.load(Ordering::Relaxed)
-    );
+/// A model of two threads, the main one included.
+pub fn model(name: &'static str) -> Model {
+    Model {
+        name,
+        threads: 2,
+        preemptions: PREEMPTIONS,
+    }
+}
+
+impl Model {
+    /// The same with another number of threads, the main one included.
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The same with fewer preemptions, for a model that would take too long.
+    pub fn preemptions(self, preemptions: usize) -> Self {
+        Self {
+            preemptions,
+            ..self
+        }
+    }
+
+    /// Runs `body` through every execution within the bounds, and says how many there were.
+    pub fn check(self, body: impl Fn() + Send + Sync + 'static) {
+        sprag_core::sync::turns::set_threads(self.threads);
+        let mut builder = loom::model::Builder::new();
+        // The environment may only raise the default: each preemption more takes many times as long.
+        let asked = builder.preemption_bound.unwrap_or(PREEMPTIONS);
+        builder.preemption_bound = Some(self.preemptions + asked.saturating_sub(PREEMPTIONS));
+        // Making a region is hundreds of steps of one thread: no branches, but they count as such.
+        builder.max_branches = 20_000;
+        let executions = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&executions);
+        builder.check(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            body();
+        });
+        let executions = executions.load(Ordering::Relaxed);
+        println!("loom: {} {executions} executions", self.name);
+    }
 }
 
 /// An engine over a fresh region, with a session for each of two threads.
-///
-/// # Panics
-///
-/// If the caps leave no room for two sessions.
 pub fn engine(caps: Caps) -> (Arc<Engine>, [SessionId; 2]) {
     let birth = Birth {
         hash_seed: 1,
@@ -75,10 +97,6 @@ pub fn engine(caps: Caps) -> (Arc<Engine>, [SessionId; 2]) {
 }
 
 /// Runs `other` on a thread of its own and `this` on the calling one; returns what both returned.
-///
-/// # Panics
-///
-/// If the other thread does.
 pub fn both<A, B: 'static>(
     this: impl FnOnce() -> A,
     other: impl FnOnce() -> B + 'static,

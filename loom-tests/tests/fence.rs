@@ -2,11 +2,11 @@
 #![cfg(loom)]
 
 use sprag_core::lock::Attempt;
-use sprag_loom_tests::{CAPS, MS, both, check, engine};
+use sprag_loom_tests::{CAPS, MS, both, engine, model};
 
 #[test]
 fn a_fence_that_two_threads_raise_never_goes_back() {
-    check("fence", || {
+    model("fence").check(|| {
         let (engine, [one, two]) = engine(CAPS);
         let name = engine.fence_name(b"fence").unwrap();
         engine.admit(&name, one, MS, 1, false).unwrap().unwrap();
@@ -47,7 +47,7 @@ fn a_fence_that_two_threads_raise_never_goes_back() {
 
 #[test]
 fn one_token_is_admitted_once_to_a_new_fence_however_many_bring_it() {
-    check("fence, once", || {
+    model("fence, once").check(|| {
         let (engine, [one, two]) = engine(CAPS);
         let name = engine.fence_name(b"fence").unwrap();
 
@@ -68,7 +68,7 @@ fn one_token_is_admitted_once_to_a_new_fence_however_many_bring_it() {
 
 #[test]
 fn a_fence_in_the_cell_of_a_reclaimed_lock_never_shows_what_the_lock_left() {
-    check("fence in a reused cell", || {
+    model("fence in a reused cell").check(|| {
         let (engine, [one, two]) = engine(CAPS);
         let [held, idle] = ["held", "idle"].map(|name| engine.lock_name(name.as_bytes()).unwrap());
         for name in [&held, &idle] {

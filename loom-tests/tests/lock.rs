@@ -4,7 +4,7 @@
 use loom::cell::UnsafeCell;
 use sprag_core::lock::{Attempt, Released, Renewed};
 use sprag_core::{Engine, Name, SessionId};
-use sprag_loom_tests::{CAPS, MS, both, check, engine};
+use sprag_loom_tests::{CAPS, MS, both, engine, model};
 use std::sync::Arc;
 
 /// What a lock guards; loom reports two accesses that nothing orders.
@@ -33,7 +33,7 @@ fn add_one(engine: &Engine, name: &Name, by: SessionId, guarded: &Guarded) -> Op
 
 #[test]
 fn two_threads_never_hold_one_lock_at_once_and_their_tokens_are_consecutive() {
-    check("exclusion", || {
+    model("exclusion").check(|| {
         let (engine, [one, two]) = engine(CAPS);
         let name = engine.lock_name(b"lock").unwrap();
         let guarded = Arc::new(Guarded(UnsafeCell::new(0)));
@@ -64,7 +64,7 @@ fn two_threads_never_hold_one_lock_at_once_and_their_tokens_are_consecutive() {
 
 #[test]
 fn a_renewal_and_a_takeover_of_an_expired_hold_never_both_succeed() {
-    check("renewal against takeover", || {
+    model("renewal against takeover").check(|| {
         let (engine, [holder, thief]) = engine(CAPS);
         let name = engine.lock_name(b"lock").unwrap();
         let Attempt::Granted(grant) = engine.try_acquire(&name, holder, MS, 10 * MS).unwrap()

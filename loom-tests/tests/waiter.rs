@@ -5,7 +5,7 @@ use sprag_core::lock::{Attempt, Grant, Released};
 use sprag_core::region::Caps;
 use sprag_core::waiter::{Poll, Sleeper, Ticket, Wake};
 use sprag_core::{Engine, Name, SessionId};
-use sprag_loom_tests::{CAPS, MS, both, check, check_threads, engine};
+use sprag_loom_tests::{CAPS, MS, both, engine, model};
 
 const LEASE: u64 = 1_000 * MS;
 const DEADLINE: u64 = 2_000 * MS;
@@ -93,7 +93,7 @@ fn check_nothing_left(engine: &Engine, name: &Name, by: SessionId) {
 
 #[test]
 fn a_waiter_that_enqueues_while_the_holder_releases_is_granted_or_signalled() {
-    check("enqueue against release", || {
+    model("enqueue against release").check(|| {
         let (engine, [holder, waiter]) = engine(CAPS);
         let name = engine.lock_name(b"lock").unwrap();
         let grant = hold(&engine, &name, holder);
@@ -119,7 +119,7 @@ fn a_waiter_that_enqueues_while_the_holder_releases_is_granted_or_signalled() {
 
 #[test]
 fn a_release_that_meets_the_first_waiter_cancelling_signals_the_next() {
-    check("hand-off against cancel", || {
+    model("hand-off against cancel").check(|| {
         let (engine, [holder, waiter]) = engine(CAPS);
         let name = engine.lock_name(b"lock").unwrap();
         let grant = hold(&engine, &name, holder);
@@ -144,34 +144,37 @@ fn a_release_that_meets_the_first_waiter_cancelling_signals_the_next() {
 
 #[test]
 fn a_release_a_cancelling_waiter_and_a_waiting_one_lose_no_wake_between_them() {
-    check_threads(3, "hand-off against cancel and wait", || {
-        let (engine, [holder, waiter]) = engine(CAPS);
-        let name = engine.lock_name(b"lock").unwrap();
-        let grant = hold(&engine, &name, holder);
-        let first = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
-        let second = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
+    model("hand-off against cancel and wait")
+        .threads(3)
+        .check(|| {
+            let (engine, [holder, waiter]) = engine(CAPS);
+            let name = engine.lock_name(b"lock").unwrap();
+            let grant = hold(&engine, &name, holder);
+            let first = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
+            let second = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
 
-        let cancelling = {
-            let engine = engine.clone();
-            loom::thread::spawn(move || engine.cancel(first, MS))
-        };
-        let ((second, outcome), released) = {
-            let (engine, name) = (engine.clone(), name.clone());
-            let engine_2 = engine.clone();
-            both(
-                move || {
-                    let outcome = wait(&engine, &name, waiter, &second);
-                    (second, outcome)
-                },
-                move || wake_of(engine_2.release(&grant, || MS)),
-            )
-        };
-        let wakes = [released, cancelling.join().unwrap()];
-        let grant = outcome
-            .unwrap_or_else(|before| check_woken(&engine, &name, waiter, &second, before, &wakes));
-        assert_eq!(wake_of(engine.release(&grant, || MS)), None);
-        check_nothing_left(&engine, &name, holder);
-    });
+            let cancelling = {
+                let engine = engine.clone();
+                loom::thread::spawn(move || engine.cancel(first, MS))
+            };
+            let ((second, outcome), released) = {
+                let (engine, name) = (engine.clone(), name.clone());
+                let engine_2 = engine.clone();
+                both(
+                    move || {
+                        let outcome = wait(&engine, &name, waiter, &second);
+                        (second, outcome)
+                    },
+                    move || wake_of(engine_2.release(&grant, || MS)),
+                )
+            };
+            let wakes = [released, cancelling.join().unwrap()];
+            let grant = outcome.unwrap_or_else(|before| {
+                check_woken(&engine, &name, waiter, &second, before, &wakes)
+            });
+            assert_eq!(wake_of(engine.release(&grant, || MS)), None);
+            check_nothing_left(&engine, &name, holder);
+        });
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn of_two_waiters_that_enqueue_while_the_holder_releases_one_is_granted_and_the_
         sessions: 3,
         ..CAPS
     };
-    check("two enqueue against release", move || {
+    model("two enqueue against release").check(move || {
         let (engine, [holder, one]) = engine(caps);
         let two = engine.open_session(Default::default(), 0).unwrap();
         let name = engine.lock_name(b"lock").unwrap();

@@ -187,6 +187,9 @@ impl Engine {
         let asked = limit.prepare();
         for _ in 0..ROUNDS_MAX {
             let found = self.insert_object(&object, by, now_ns())?;
+            if !found.is_unchanged(&self.region) {
+                continue;
+            }
             let slots = Slots::decode(Plain::decode(found.state).value);
             let existing = slots.current.and_then(|id| prepared(&self.region, id));
             match existing {
@@ -264,6 +267,9 @@ impl Engine {
         let object = self.object(Kind::Limiter, name);
         for _ in 0..ROUNDS_MAX {
             let found = self.find_object(&object)?;
+            if !found.is_unchanged(&self.region) {
+                continue;
+            }
             let slots = Slots::decode(Plain::decode(found.state).value);
             let id = slots.current?;
             let control = self.limit_control(id).load(Acquire);

@@ -32,14 +32,19 @@ impl Turns {
         self.0[this_thread()].fetch_add(0, Relaxed);
     }
 
-    /// Comes before a store to the word, or an exchange of it.
-    pub(super) fn before_store(&self) {
+    /// Makes a store to the word, or an exchange of it, by `act`. Others have their chance to go first
+    /// at the touches, so the store itself is no more a place to look for one: that halves a model.
+    pub(super) fn store<R>(&self, act: impl FnOnce() -> R) -> R {
         let this = this_thread();
         for (thread, turn) in self.0.iter().enumerate() {
             if thread != this {
                 turn.fetch_add(0, Relaxed);
             }
         }
+        loom::stop_exploring();
+        let result = act();
+        loom::explore();
+        result
     }
 }
 
