@@ -9,7 +9,8 @@
 //! - [`processes`]: forks, programs executed, reused process ids, the head of a queue dead or stopped.
 //!
 //! Runs with `--features steps` only, which counts the steps and sends the signals. `SPRAG_SOAK=1`
-//! multiplies the random kills.
+//! multiplies the random kills; `SPRAG_TORTURE_ONLY=WORD` plays only the scenes of operations whose name, as
+//! the report says it, contains the word.
 
 #![cfg(all(target_os = "linux", feature = "steps"))]
 
@@ -22,6 +23,7 @@ mod processes;
 mod random;
 mod report;
 mod scene;
+mod scenes_change;
 mod scenes_limiter;
 mod scenes_lock;
 mod scenes_table;

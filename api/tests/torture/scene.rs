@@ -32,6 +32,19 @@ pub(crate) struct Scene {
     pub(crate) is_for_kills_only: bool,
 }
 
+/// A scene with small tables.
+pub(crate) const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) -> Scene {
+    Scene {
+        op,
+        caps: SMALL,
+        before: None,
+        victim,
+        companion,
+        is_room_for_keys: true,
+        is_for_kills_only: false,
+    }
+}
+
 /// Caps so small that every table fills, reclaims and displaces.
 pub(crate) const SMALL: Caps = Caps {
     objects: 8,

@@ -2,7 +2,7 @@
 
 use crate::actor::{Actor, Held, PATIENCE};
 use crate::journal::Op;
-use crate::scene::{Cue, LONG_TTL, SHORT_TTL, SMALL, Scene, Turn, now_ns};
+use crate::scene::{Cue, LONG_TTL, SHORT_TTL, Scene, Turn, now_ns, scene};
 use sprag::{Error, Space};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -476,18 +476,6 @@ fn break_lock(actor: &Actor, cue: &Cue) {
     cue.strike(actor);
     actor.break_lock(Op::Break, &space, KEY);
     cue.through();
-}
-
-const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) -> Scene {
-    Scene {
-        op,
-        caps: SMALL,
-        before: None,
-        victim,
-        companion,
-        is_room_for_keys: true,
-        is_for_kills_only: false,
-    }
 }
 
 pub(crate) const SCENES: [Scene; 13] = [

@@ -2,7 +2,7 @@
 
 use crate::actor::{Actor, Held, LONG, name_of};
 use crate::journal::Op;
-use crate::scene::{Cue, LONG_TTL, SMALL, Scene, Turn};
+use crate::scene::{Cue, LONG_TTL, SMALL, Scene, Turn, scene};
 use crate::scenes_lock::{CHURN, KEY, OTHER, all_is_well, churn, look_after};
 use sprag::{Caps, Space};
 
@@ -206,18 +206,6 @@ fn companion_of_creation(actor: &Actor, cue: &Cue) {
         }
     }
     all_is_well(actor, &space, KEY, 0);
-}
-
-const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor, &Cue)) -> Scene {
-    Scene {
-        op,
-        caps: SMALL,
-        before: None,
-        victim,
-        companion,
-        is_room_for_keys: true,
-        is_for_kills_only: false,
-    }
 }
 
 /// Caps with several extents of each table.
