@@ -36,13 +36,13 @@ impl Row {
 /// Prints a table. `what` is the signal's word: kills, stops.
 pub(crate) fn print(title: &str, what: &str, rows: &[Row], closing: &str) {
     let mut text = format!(
-        "\n{title}\n  {:<32}{:>7}{:>8}{:>8}{:>16}\n",
+        "\n{title}\n  {:<32}{:>7}{:>8}{:>8}{:>18}\n",
         "operation", "steps", "struck", what, "a step (min-max)"
     );
     for row in rows {
         let _ = writeln!(
             text,
-            "  {:<32}{:>7}{:>8}{:>8}{:>16}",
+            "  {:<32}{:>7}{:>8}{:>8}{:>18}",
             row.op.name(),
             row.steps,
             row.struck,
