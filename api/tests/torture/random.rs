@@ -354,7 +354,7 @@ impl Arena<'_> {
                 {
                     signal(pid, libc::SIGKILL);
                 }
-                std::thread::sleep(Duration::from_micros(50));
+                std::thread::yield_now();
                 continue;
             };
             let is_it = |(other, _): &(Option<libc::pid_t>, u64)| *other == Some(pid);
@@ -405,7 +405,10 @@ impl Arena<'_> {
                 limiter.check("the last", 0).map(drop).expect("a check");
             }
             // Long keys of the fast limit are idle in a moment, and then make room.
-            std::thread::sleep(Duration::from_millis(5));
+            let full_again_ns = now_ns() + 5_000_000;
+            while now_ns() < full_again_ns {
+                std::thread::yield_now();
+            }
             all_is_well_but(&actor, &space, 1, 4, 0);
         });
         let fate = crate::process::wait(pid);

@@ -177,9 +177,9 @@ mod modelled {
             // SAFETY: the map is only reached under the mutex; boxes never move or go away while
             // `self` lives, so a reference to one outlives the guard.
             unsafe {
-                let word: *const T = &**(*map.get())
-                    .entry(offset)
-                    .or_insert_with(|| Box::new(make()));
+                let words = &mut *map.get();
+                let word: *const T =
+                    &raw const **words.entry(offset).or_insert_with(|| Box::new(make()));
                 &*word
             }
         }
