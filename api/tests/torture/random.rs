@@ -336,6 +336,8 @@ impl Arena<'_> {
         }
         let mut kills = 0;
         let mut left = WORKERS;
+        // When somebody is killed from outside, and how many were.
+        let (mut outside_ns, mut from_outside) = (now_ns() + 1_000_000, 0);
         // Who is stopped, and until when.
         let mut stopped: Vec<(libc::pid_t, u64)> = Vec::new();
         while left > 0 {
@@ -349,10 +351,13 @@ impl Arena<'_> {
                 stays
             });
             let Some((pid, fate)) = poll(-1) else {
-                if random.u32(0..80) == 0
+                if now_ns >= outside_ns
+                    && from_outside * 20 <= kills
                     && let Some(pid) = self.workers[random.usize(0..WORKERS)].0
                 {
                     signal(pid, libc::SIGKILL);
+                    outside_ns = now_ns + random.u64(0..2_000_000);
+                    from_outside += 1;
                 }
                 std::thread::yield_now();
                 continue;
