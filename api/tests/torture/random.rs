@@ -20,7 +20,8 @@ const KILLS: u64 = 5_000;
 const KILLS_OF_A_REGION: usize = 50;
 const WORKERS: usize = 4;
 const LANES: usize = 3;
-const STEPS_MAX: usize = 1_024;
+/// No operation takes more steps; a change of a limit looks at each cell of a table with room.
+const STEPS_MAX: usize = 1 << 15;
 const OPS: usize = 48;
 
 /// Every table full, everything reclaimed and displaced all the time.
@@ -443,7 +444,7 @@ impl Tally {
     fn rows(&self, counts: &[AtomicU64]) -> Vec<Row> {
         MIX.iter()
             .map(|&op| {
-                let steps = self.steps[op as usize].load(SeqCst) as usize;
+                let steps = (self.steps[op as usize].load(SeqCst) as usize).min(STEPS_MAX - 2);
                 let count = |step: usize| counts[op as usize * STEPS_MAX + step].load(SeqCst);
                 let mut by_step: Vec<u64> = (1..=steps).map(count).collect();
                 let from_outside: u64 = (steps + 1..STEPS_MAX).map(count).sum();
