@@ -35,8 +35,12 @@ fn scenes(signal: i32, ttls: &[Duration]) -> Vec<(&'static Scene, Duration)> {
 /// Strikes every scene at every step, with leases of each of `ttls`.
 fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
     let kinds = scenes(signal, ttls);
-    // How many steps each takes: the most of a few plays. They differ by where keys happen to lie.
-    let steps = shared_words(kinds.len());
+    // How many steps each takes: the most and the fewest of a few plays. They differ by where keys happen
+    // to lie, and by who comes first.
+    let (steps, fewest) = (shared_words(kinds.len()), shared_words(kinds.len()));
+    for fewest in fewest {
+        fewest.store(u64::MAX, SeqCst);
+    }
     let describe = |at: usize| {
         kinds.get(at / 4).map_or_else(String::new, |(scene, ttl)| {
             format!("{:?}, lease {ttl:?}, unstruck", scene.op)
@@ -53,8 +57,9 @@ fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
             };
             journal.steps(scene.op).store(0, SeqCst);
             scene.play(journal, directory.path(), case);
-            let most = journal.steps_of_victim();
-            steps[at / 4].fetch_max(most, SeqCst);
+            let taken = journal.steps_of_victim();
+            steps[at / 4].fetch_max(taken, SeqCst);
+            fewest[at / 4].fetch_min(taken, SeqCst);
         }
     });
     let cases: Vec<(usize, u64)> = steps
@@ -107,8 +112,12 @@ fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
     report::print(title, what, &rows, "every one of them inside its operation");
     for row in rows {
         assert!(row.count > 0, "{:?} was never struck", row.op);
-        // Only the longest plays have the last steps.
-        assert!(row.struck * 10 >= row.steps * 9, "{row:?}");
+    }
+    for (kind, (scene, ttl)) in kinds.iter().enumerate() {
+        for step in 1..=fewest[kind].load(SeqCst) as usize {
+            let count = struck[kind * STEPS_MAX + step - 1].load(SeqCst);
+            assert!(count > 0, "{:?}, lease {ttl:?}: step {step}", scene.op);
+        }
     }
 }
 

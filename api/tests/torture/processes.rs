@@ -258,7 +258,9 @@ fn waiter(place: &Place, role: usize) -> libc::pid_t {
     fork(|| {
         let actor = place.actor(role);
         let space = actor.open();
-        let held = actor.must_acquire(&space, KEY, LONG_TTL);
+        // Longer than anybody else has patience: what is stopped never gives up.
+        let held = actor.acquire(Op::Wait, &space, KEY, LONG_TTL, LONG_TTL);
+        let held = held.expect("no error").expect("its turn comes");
         assert!(actor.release(Op::HandOn, held));
     })
 }

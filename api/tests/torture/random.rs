@@ -20,7 +20,8 @@ const KILLS: u64 = 5_000;
 const KILLS_OF_A_REGION: usize = 50;
 const WORKERS: usize = 4;
 const LANES: usize = 3;
-const STEPS_MAX: usize = 1_024;
+/// No operation takes more steps; a change of a limit looks at each cell of a table with room.
+const STEPS_MAX: usize = 1 << 15;
 const OPS: usize = 48;
 
 /// Every table full, everything reclaimed and displaced all the time.
@@ -336,6 +337,8 @@ impl Arena<'_> {
         }
         let mut kills = 0;
         let mut left = WORKERS;
+        // When somebody is killed from outside, and how many were.
+        let (mut outside_ns, mut from_outside) = (now_ns() + 1_000_000, 0);
         // Who is stopped, and until when.
         let mut stopped: Vec<(libc::pid_t, u64)> = Vec::new();
         while left > 0 {
@@ -349,10 +352,13 @@ impl Arena<'_> {
                 stays
             });
             let Some((pid, fate)) = poll(-1) else {
-                if random.u32(0..80) == 0
+                if now_ns >= outside_ns
+                    && from_outside * 20 <= kills
                     && let Some(pid) = self.workers[random.usize(0..WORKERS)].0
                 {
                     signal(pid, libc::SIGKILL);
+                    outside_ns = now_ns + random.u64(0..2_000_000);
+                    from_outside += 1;
                 }
                 std::thread::yield_now();
                 continue;
@@ -438,7 +444,7 @@ impl Tally {
     fn rows(&self, counts: &[AtomicU64]) -> Vec<Row> {
         MIX.iter()
             .map(|&op| {
-                let steps = self.steps[op as usize].load(SeqCst) as usize;
+                let steps = (self.steps[op as usize].load(SeqCst) as usize).min(STEPS_MAX - 2);
                 let count = |step: usize| counts[op as usize * STEPS_MAX + step].load(SeqCst);
                 let mut by_step: Vec<u64> = (1..=steps).map(count).collect();
                 let from_outside: u64 = (steps + 1..STEPS_MAX).map(count).sum();
