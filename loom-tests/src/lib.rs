@@ -82,6 +82,10 @@ impl Model {
 }
 
 /// An engine over a fresh region, with a session for each of two threads.
+///
+/// # Panics
+///
+/// If the caps leave no room for two sessions.
 pub fn engine(caps: Caps) -> (Arc<Engine>, [SessionId; 2]) {
     let birth = Birth {
         hash_seed: 1,
@@ -97,6 +101,10 @@ pub fn engine(caps: Caps) -> (Arc<Engine>, [SessionId; 2]) {
 }
 
 /// Runs `other` on a thread of its own and `this` on the calling one; returns what both returned.
+///
+/// # Panics
+///
+/// If the other thread does.
 pub fn both<A, B: 'static>(
     this: impl FnOnce() -> A,
     other: impl FnOnce() -> B + 'static,

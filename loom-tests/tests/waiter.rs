@@ -3,6 +3,7 @@
 
 use sprag_core::lock::{Attempt, Grant, Released};
 use sprag_core::region::Caps;
+use sprag_core::session::Process;
 use sprag_core::waiter::{Poll, Sleeper, Ticket, Wake};
 use sprag_core::{Engine, Name, SessionId};
 use sprag_loom_tests::{CAPS, MS, both, engine, model};
@@ -65,7 +66,7 @@ fn check_woken(
     );
     match wait(engine, name, by, ticket) {
         Ok(grant) => grant,
-        Err(_) => panic!("lost turn: the lock is free and the first in its queue was refused"),
+        Err(error) => panic!("lost turn: the first in the queue was refused: {error}"),
     }
 }
 
@@ -185,7 +186,7 @@ fn of_two_waiters_that_enqueue_while_the_holder_releases_one_is_granted_and_the_
     };
     model("two enqueue against release").check(move || {
         let (engine, [holder, one]) = engine(caps);
-        let two = engine.open_session(Default::default(), 0).unwrap();
+        let two = engine.open_session(Process::default(), 0).unwrap();
         let name = engine.lock_name(b"lock").unwrap();
         let grant = hold(&engine, &name, holder);
         let ticket = engine.enqueue(&name, one, MS, DEADLINE).unwrap();
