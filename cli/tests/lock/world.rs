@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -114,6 +115,17 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
+        // Whoever runs the tests may ignore signals (nohup does), and what is ignored at the start is
+        // not passed on.
+        // SAFETY: `signal` is async-signal-safe, and the default action has no handler to name.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in 1..=libc::SIGRTMAX() {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
