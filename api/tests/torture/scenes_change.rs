@@ -143,7 +143,7 @@ fn begin_change(actor: &Actor, cue: &Cue, space: &Space) {
     let pid = fork(|| {
         let space = changer.open();
         let text = LIMITS[WIDER as usize].0;
-        changer.aim(35 + cue.case.step % 8 * 6, libc::SIGKILL);
+        changer.aim(37 + cue.case.step % 8 * 6, libc::SIGKILL);
         changer.limiter(Op::UpdateLimit, &space, API, text);
     });
     assert_eq!(wait(pid), Fate::Killed(libc::SIGKILL), "the changer");
