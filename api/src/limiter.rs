@@ -77,7 +77,7 @@ impl Limiter {
     /// above [`Decision::limit`] is never allowed. Tens of nanoseconds, and no write when refused.
     ///
     /// A region with no room for the key is no error: see [`Decision::is_overflow`].
-    #[inline]
+    #[inline(always)]
     pub fn check<K: AsRef<[u8]> + ?Sized>(&self, key: &K, cost: u64) -> Result<Decision> {
         let inner = &*self.space.inner;
         if inner.check_process().is_ok()

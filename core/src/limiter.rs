@@ -88,12 +88,12 @@ impl Engine {
     ) -> Result<Checked> {
         match self.check_known(limiter, key, cost, now_ns) {
             Some(checked) => Ok(checked),
-            None => self.check_elsewhere(limiter, key, cost, by, now_ns),
+            None => self.check_slowly(limiter, key, cost, by, now_ns),
         }
     }
 
-    /// The common case of [`check`](Self::check) alone: a key in the first cell that it may be in,
-    /// undisturbed. `None` says only that this was not the case.
+    /// The common case of [`check`](Self::check) alone: a key that is there, undisturbed. `None` says
+    /// only that this was not the case.
     #[inline(always)]
     pub fn check_known(
         &self,
@@ -105,38 +105,29 @@ impl Engine {
         if key.is_empty() || key.len() > NAME_BYTES_MAX {
             return None;
         }
-        self.check_first(&LimiterKey::new(self, limiter, key), cost, now_ns)
+        self.check_entry(&LimiterKey::new(self, limiter, key), cost, now_ns)
     }
 
     #[inline(always)]
-    fn check_first(&self, entry: &LimiterKey<'_>, cost: u64, now_ns: u64) -> Option<Checked> {
-        let (line, _, state) = self
+    fn check_entry(&self, entry: &LimiterKey<'_>, cost: u64, now_ns: u64) -> Option<Checked> {
+        let first = self
             .limiter_keys
-            .find_first(&self.region, entry.hash, entry)?;
+            .find_first(&self.region, entry.hash, entry);
+        let (line, state) = match first {
+            Some((line, _, state)) => (line, state),
+            None => self.find_beyond(entry.limiter, entry.key, entry.hash)?,
+        };
         self.check_line(entry.limiter, line, state, cost, now_ns)
     }
 
-    /// Not in its first cell: in another, or nowhere yet.
+    /// A key under its limiter's own limit, wherever it is. Its arguments are few, and its result small,
+    /// so that the common case need not keep its own in memory.
     #[inline(never)]
-    fn check_elsewhere(
-        &self,
-        limiter: &LimiterRef,
-        key: &[u8],
-        cost: u64,
-        by: SessionId,
-        now_ns: u64,
-    ) -> Result<Checked> {
-        key::check_name("key", key)?;
-        let entry = LimiterKey::new(self, limiter, key);
-        if let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry)
-            && KeyState(found.state).limit() == limiter.id
-        {
-            let line = self.region.line(found.at);
-            if let Some(checked) = self.check_line(limiter, line, found.state, cost, now_ns) {
-                return Ok(checked);
-            }
-        }
-        self.check_slowly(&entry, cost, by, now_ns)
+    fn find_beyond(&self, limiter: &LimiterRef, key: &[u8], hash: u64) -> Option<(Line<'_>, u128)> {
+        let entry = LimiterKey::hashed(self, limiter, key, hash);
+        let found = self.limiter_keys.find(&self.region, hash, &entry)?;
+        (KeyState(found.state).limit() == limiter.id)
+            .then(|| (self.region.line(found.at), found.state))
     }
 
     /// Decides on a key found in `line` with `state`, under the limiter's own limit; `None` if the key
@@ -179,15 +170,19 @@ impl Engine {
         })
     }
 
+    /// Not there yet, or disturbed.
     #[cold]
     fn check_slowly(
         &self,
-        entry: &LimiterKey<'_>,
+        limiter: &LimiterRef,
+        key: &[u8],
         cost: u64,
         by: SessionId,
         now_ns: u64,
     ) -> Result<Checked> {
-        let mut limiter = entry.limiter.clone();
+        key::check_name("key", key)?;
+        let entry = LimiterKey::new(self, limiter, key);
+        let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
             let slot = self.region.limit_at(limiter.id);
             // Before the search: an insertion after this moves the bucket on, and the charge fails.
@@ -360,9 +355,9 @@ impl Engine {
                 *entry = Some(ahead);
             }
             for (i, entry) in entries.iter().flatten().enumerate() {
-                let checked = match self.check_first(entry, cost, now_ns) {
+                let checked = match self.check_entry(entry, cost, now_ns) {
                     Some(checked) => checked,
-                    None => self.check_elsewhere(limiter, entry.key, cost, by, now_ns)?,
+                    None => self.check_slowly(limiter, entry.key, cost, by, now_ns)?,
                 };
                 each(group * AHEAD + i, checked);
             }
@@ -376,8 +371,8 @@ impl Engine {
     }
 
     /// Bytes that these keys take in the region: each its cell, its share of the block's header line,
-    /// and the chunks of a key too long for its cell. A region is sized so that the table is three
-    /// quarters full at the cap. Reads the whole table.
+    /// and the chunks of a key too long for its cell. A region is sized so that the table is five
+    /// eighths full at the cap. Reads the whole table.
     pub fn limiter_key_bytes(&self) -> u64 {
         let mut bytes = 0;
         self.limiter_keys.for_each(&self.region, |_, at, state| {

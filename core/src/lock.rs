@@ -268,13 +268,24 @@ impl Engine {
         lease_ns: u64,
     ) -> Option<Grant> {
         let object = self.object(Kind::Lock, name);
-        let (line, cell, state) = self
+        let first = self
             .objects
-            .find_first(&self.region, object.hash(), &object)?;
+            .find_first(&self.region, object.hash(), &object);
+        let (line, cell, state) = match first {
+            Some(found) => found,
+            None => self.find_lock_beyond(name)?,
+        };
         if !State::is_plainly_free(state) || !(LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
             return None;
         }
         Self::take(line, cell, state, by, now_ns, lease_ns)
+    }
+
+    /// A lock that is known, wherever it is.
+    #[inline(never)]
+    fn find_lock_beyond(&self, name: &Name) -> Option<(Line<'_>, u32, u128)> {
+        let found = self.find_object(&self.object(Kind::Lock, name))?;
+        Some((self.region.line(found.at), found.cell, found.state))
     }
 
     #[inline(never)]

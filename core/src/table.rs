@@ -91,6 +91,7 @@ pub(crate) struct Claim {
 /// How one table's cells encode their state, and what its kinds do at the table's transitions.
 pub(crate) trait Flavour {
     const CELL_BYTES: usize;
+    const CELLS_PER_LINE: u32 = (64 / Self::CELL_BYTES) as u32;
     /// What there is no room for, in errors.
     const WHAT: &'static str;
     /// Which of a session's two counters counts this table's cells.
@@ -275,7 +276,9 @@ impl<F: Flavour> Table<F> {
         crate::sync::prefetch(region.wide(self.cell_at(self.home(hash), slot)));
     }
 
-    /// The first cell that a key may be in, and its state, if the key is there: where most are.
+    /// Looks for a key where most are: on the first line that it may be on. The cells are tried by
+    /// branches, not chosen by arithmetic: where a table is large, the processor then goes on to the next
+    /// key's line before this one has come from memory (choosing measured 1.5 times slower).
     #[inline(always)]
     pub(crate) fn find_first<'r, E: Entry<F>>(
         &self,
@@ -287,15 +290,17 @@ impl<F: Flavour> Table<F> {
         if !self.is_complete.load(Relaxed) && !region.is_present(&self.section, home) {
             return None;
         }
-        let slot = hash as u32 % CELLS_PER_BLOCK;
-        let line = region.line(self.cell_at(home, slot));
-        // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
-        let state = line.state().load();
-        entry.matches_plainly(region, line, state).then_some((
-            line,
-            home * CELLS_PER_BLOCK + slot,
-            state,
-        ))
+        let first = hash as u32 % CELLS_PER_BLOCK;
+        for step in 0..F::CELLS_PER_LINE {
+            let slot = first ^ step;
+            let line = region.line(self.cell_at(home, slot));
+            // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
+            let state = line.state().load();
+            if entry.matches_plainly(region, line, state) {
+                return Some((line, home * CELLS_PER_BLOCK + slot, state));
+            }
+        }
+        None
     }
 
     /// Finds the live cell of a key. One line in the usual case; no writes.

@@ -280,26 +280,32 @@ proptest! {
 
 #[test]
 fn a_bucket_admits_its_burst_at_once_and_then_one_per_interval_to_the_nanosecond() {
-    let (prepared, mut value) = (prepared("7/second;burst=3"), 0);
-    for remaining in [2, 1, 0] {
-        let verdict = prepared.check(value, moment(0), 1);
-        let decision = prepared.decision(verdict, value, moment(0), 1);
-        assert!(decision.is_allowed());
-        assert_eq!((decision.limit(), decision.remaining()), (3, remaining));
-        assert_eq!(decision.retry_after_ns(), Some(0));
-        value = new_value(verdict);
+    // A seventh of a second is 142,857,142 6/7 ns; three of them are 428,571,428 4/7 ns. A tenth is a
+    // whole number of nanoseconds, which takes the way of 64 bits.
+    for (limit, interval_ns, three_ns) in [
+        ("7/second;burst=3", 142_857_143, 428_571_429),
+        ("10/second;burst=3", 100_000_000, 300_000_000),
+    ] {
+        let (prepared, mut value) = (prepared(limit), 0);
+        for remaining in [2, 1, 0] {
+            let verdict = prepared.check(value, moment(0), 1);
+            let decision = prepared.decision(verdict, value, moment(0), 1);
+            assert!(decision.is_allowed(), "{limit}");
+            assert_eq!((decision.limit(), decision.remaining()), (3, remaining));
+            assert_eq!(decision.retry_after_ns(), Some(0));
+            value = new_value(verdict);
+        }
+        let refused = prepared.check(value, moment(0), 1);
+        assert_eq!(refused, Verdict::Refused, "{limit}");
+        let decision = prepared.decision(refused, value, moment(0), 1);
+        assert_eq!(decision.remaining(), 0);
+        assert_eq!(decision.retry_after_ns(), Some(interval_ns));
+        assert_eq!(decision.reset_after_ns(), Some(three_ns));
+        assert_eq!(prepared.full_at_ns(value, BASE_NS), three_ns);
+        let retry = |now_ns| prepared.check(value, moment(now_ns), 1);
+        assert_eq!(retry(interval_ns - 1), Verdict::Refused, "{limit}");
+        assert!(is_allowed(retry(interval_ns)), "{limit}");
     }
-    let refused = prepared.check(value, moment(0), 1);
-    assert_eq!(refused, Verdict::Refused);
-    let decision = prepared.decision(refused, value, moment(0), 1);
-    assert_eq!(decision.remaining(), 0);
-    // A seventh of a second is 142,857,142 6/7 ns; three of them are 428,571,428 4/7 ns.
-    assert_eq!(decision.retry_after_ns(), Some(142_857_143));
-    assert_eq!(decision.reset_after_ns(), Some(428_571_429));
-    assert_eq!(prepared.full_at_ns(value, BASE_NS), 428_571_429);
-    let retry = |now_ns| prepared.check(value, moment(now_ns), 1);
-    assert_eq!(retry(142_857_142), Verdict::Refused);
-    assert!(is_allowed(retry(142_857_143)));
 }
 
 #[test]
