@@ -6,10 +6,12 @@ use crate::host::futex::{self, Reach};
 use crate::host::place::Url;
 use crate::{Caps, Error, Fence, Limit, Limiter, Lock, Owner, Result};
 use sprag_core::lock::{BreakRecord, LockStatus};
+use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
 use sprag_core::waiter::Wake;
 use sprag_core::{Engine, SessionId};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -214,16 +216,20 @@ fn identity() -> Result<(Process, [u64; 2])> {
 }
 
 /// What is known of a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LockInfo {
     /// The lock's name.
     pub name: Vec<u8>,
     /// The token of the holder, or of the last one; of a lock that nobody held yet, the one below its
     /// first.
     pub token: u64,
-    /// Whether it is held, and not merely by an expired lease.
+    /// Whether it is held, and not merely by an expired lease or by a process that died.
     pub is_held: bool,
-    /// The holder's process id in its own namespace; `None` if not held, gone, or detached.
+    /// Whether its holder died, or closed its space, without releasing it: the next one that comes for it
+    /// gets it.
+    pub is_holder_dead: bool,
+    /// The holder's process id in its own namespace, also of one that died; `None` if not held,
+    /// detached, or not known any more.
     pub holder_pid: Option<u32>,
     /// Whether the hold belongs to no process: a script holds it by its token.
     pub is_detached: bool,
@@ -233,10 +239,30 @@ pub struct LockInfo {
     pub held_for: Option<Duration>,
     /// How many wait for it.
     pub waiters: u32,
+    /// How many more died while they waited; whoever comes for the lock clears them away.
+    pub waiters_dead: u32,
+}
+
+impl fmt::Debug for LockInfo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LockInfo")
+            .field("name", &Readable(&self.name))
+            .field("token", &self.token)
+            .field("is_held", &self.is_held)
+            .field("is_holder_dead", &self.is_holder_dead)
+            .field("holder_pid", &self.holder_pid)
+            .field("is_detached", &self.is_detached)
+            .field("lease_left", &self.lease_left)
+            .field("held_for", &self.held_for)
+            .field("waiters", &self.waiters)
+            .field("waiters_dead", &self.waiters_dead)
+            .finish()
+    }
 }
 
 /// What is known of a limiter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LimiterInfo {
     /// The limiter's name.
     pub name: Vec<u8>,
@@ -244,6 +270,26 @@ pub struct LimiterInfo {
     pub limit: Limit,
     /// How many keys have an entry: those with something used, and full ones not reclaimed yet.
     pub keys: u64,
+}
+
+impl fmt::Debug for LimiterInfo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LimiterInfo")
+            .field("name", &Readable(&self.name))
+            .field("limit", &format_args!("{}", self.limit))
+            .field("keys", &self.keys)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Space {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Space")
+            .field("url", &self.inner.url)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Space {
@@ -382,9 +428,8 @@ impl LockInfo {
         Self {
             name: status.name,
             token: status.token,
-            is_held: hold.is_some_and(|hold| {
-                hold.lease_left_ns > 0 && (hold.detached || hold.process.is_some())
-            }),
+            is_held: hold.is_some_and(|hold| hold.lease_left_ns > 0 && hold.is_alive),
+            is_holder_dead: hold.is_some_and(|hold| hold.lease_left_ns > 0 && !hold.is_alive),
             holder_pid: hold
                 .and_then(|hold| hold.process)
                 .map(|process| process.pid),
@@ -394,6 +439,7 @@ impl LockInfo {
                 .and_then(|hold| hold.since_ns)
                 .map(|since_ns| Duration::from_nanos(now_ns.saturating_sub(since_ns))),
             waiters: status.waiters,
+            waiters_dead: status.waiters_dead,
         }
     }
 }

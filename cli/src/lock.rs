@@ -24,13 +24,13 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{Hold, Lock, PlaceError};
+use sprag::{Hold, Lock, PlaceError, Span};
 
 use self::guard::Loss;
 use self::shown::Shown;
 use self::supervise::Times;
 use crate::at::At;
-use crate::{printable, span};
+use crate::printable;
 
 /// The exit codes that are not CMD's own. The page of the command has the same table.
 mod code {
@@ -166,7 +166,7 @@ pub(crate) enum Error {
     /// The lease is too short to be guarded.
     #[error(
         "--ttl is {}; while a command runs it must be {} to 366d: use a longer one",
-        span::exact(*ttl), span::exact(guard::TTL_MIN)
+        Span(*ttl), Span(guard::TTL_MIN)
     )]
     ShortTtl { ttl: Duration },
     /// What a space of one process can't do.
@@ -179,7 +179,7 @@ pub(crate) enum Error {
     #[error("the lock {name} is not free; try again later, or wait for it with --wait 5s")]
     Busy { name: Shown, code: u8 },
     /// The lock's turn did not come in time.
-    #[error("the lock {name} was not free within {}; try again later, or wait longer", span::exact(*wait))]
+    #[error("the lock {name} was not free within {}; try again later, or wait longer", Span(*wait))]
     TimedOut {
         name: Shown,
         wait: Duration,

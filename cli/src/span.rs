@@ -19,30 +19,6 @@ pub(crate) fn passed(span: Duration) -> String {
     written(span, false)
 }
 
-/// A span as an argument has it, exactly: `1h30m`.
-pub(crate) fn exact(span: Duration) -> String {
-    let mut rest = span.as_nanos();
-    let mut text = String::new();
-    for (unit, name) in [
-        (86_400_000_000_000, "d"),
-        (3_600_000_000_000, "h"),
-        (60_000_000_000, "m"),
-    ]
-    .into_iter()
-    .chain(UNITS)
-    {
-        if rest >= unit {
-            text.push_str(&(rest / unit).to_string());
-            text.push_str(name);
-            rest %= unit;
-        }
-    }
-    if text.is_empty() {
-        text.push_str("0s");
-    }
-    text
-}
-
 /// A span for programs: whole nanoseconds, cut off at 584 years.
 pub(crate) fn nanoseconds(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
@@ -88,21 +64,6 @@ fn written(span: Duration, up: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_exact_span_is_written_as_it_is_read() {
-        let cases = [
-            (0, "0s"),
-            (1, "1ns"),
-            (1_500_000_000, "1s500ms"),
-            (60_000_000_000, "1m"),
-            (5_400_000_000_000, "1h30m"),
-            (31_622_400_000_000_000, "366d"),
-        ];
-        for (ns, expected) in cases {
-            assert_eq!(exact(Duration::from_nanos(ns)), expected);
-        }
-    }
 
     #[test]
     fn spans_are_written_in_the_largest_unit_and_rounded_as_asked() {
