@@ -13,7 +13,7 @@ use sprag_core::waiter::Wake;
 use sprag_core::{Engine, SessionId};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A set of named objects, opened by URL. Clones share it; the last one closes the session, and what
 /// it still holds is then free for others.
@@ -34,6 +34,10 @@ pub(crate) struct Inner {
     origin: crate::host::fork::Origin,
     url: String,
 }
+
+/// How long an opening waits for who is resizing or making the region, and in which steps it looks.
+const OPENING_MAX: Duration = Duration::from_secs(10);
+const OPENING_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a space is opened: caps for a new region, sharing, clock.
 #[derive(Clone, Debug)]
@@ -102,6 +106,8 @@ impl SpaceBuilder {
     /// [`Error::Place`] for a URL or a place that can't be used, [`Error::Host`] when the host refuses a
     /// clock, memory or descriptors, [`Error::NotHere`] for a clock moved by hand elsewhere than over
     /// `mem:`, [`Error::Engine`] for an option out of its bounds and a region that can't be opened.
+    ///
+    /// A region that another process is resizing or making is waited for, for up to 10 s.
     pub fn open(self, url: &str) -> Result<Space> {
         let parsed = Url::parse(url)?;
         if !(1..=100).contains(&self.share_percent) {
@@ -127,11 +133,20 @@ impl SpaceBuilder {
             None => Clock::host()?,
         };
         let birth = birth(&clock, boot_id)?;
-        let engine = match &parsed {
-            Url::Mem => Engine::local(Region::anonymous(self.caps, birth)?),
-            _ => self.open_shared(&parsed, birth)?,
+        let give_up_at = Instant::now() + OPENING_MAX;
+        let (engine, session) = loop {
+            let opened = self.open_engine(&parsed, birth).and_then(|engine| {
+                let session = engine.open_session(process, clock.unix_ns())?;
+                Ok((engine, session))
+            });
+            match opened {
+                // Somebody is at work on the file, or was and has replaced it.
+                Err(Error::Engine(
+                    sprag_core::Error::Replaced { .. } | sprag_core::Error::Contended { .. },
+                )) if Instant::now() < give_up_at => std::thread::sleep(OPENING_PAUSE),
+                opened => break opened?,
+            }
         };
-        let session = engine.open_session(process, clock.unix_ns())?;
         let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
         Ok(Space {
             inner: Arc::new(Inner {
@@ -148,6 +163,13 @@ impl SpaceBuilder {
         })
     }
 
+    fn open_engine(&self, url: &Url, birth: Birth) -> Result<Engine> {
+        match url {
+            Url::Mem => Ok(Engine::local(Region::anonymous(self.caps, birth)?)),
+            _ => self.open_shared(url, birth),
+        }
+    }
+
     #[cfg(target_os = "linux")]
     fn open_shared(&self, url: &Url, birth: Birth) -> Result<Engine> {
         use crate::host::directory::Sharing;
@@ -160,7 +182,12 @@ impl SpaceBuilder {
         } else {
             Sharing::Owner
         };
-        let Some(place) = Place::of(url, sharing)? else {
+        let place = if self.create {
+            Place::of(url, sharing)?
+        } else {
+            Place::if_there(url, sharing)?
+        };
+        let Some(place) = place else {
             return Err(Error::Engine(sprag_core::Error::Unsupported {
                 what: "a URL with no file",
             }));
@@ -173,12 +200,17 @@ impl SpaceBuilder {
         };
         let region = file::open(&place.path, &options)?;
         // Listed for closing in forked children before it carries a lock.
+        let mut refused = None;
         let session_file = ProcessFd::open_with(|| {
-            region
-                .reopen()
-                .map(Into::into)
-                .map_err(std::io::Error::other)
-        })?;
+            region.reopen().map(Into::into).map_err(|error| {
+                refused = Some(error);
+                std::io::ErrorKind::Other.into()
+            })
+        });
+        let session_file = match (session_file, refused) {
+            (Err(_), Some(error)) => return Err(Error::Engine(error)),
+            (session_file, _) => session_file?,
+        };
         Ok(Engine::shared(
             region,
             self.share_percent,

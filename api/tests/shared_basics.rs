@@ -2,8 +2,9 @@
 
 #![cfg(target_os = "linux")]
 
-use sprag::{Error, Hold, KeepAlive, Space};
+use sprag::{Caps, Error, Hold, KeepAlive, Space};
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -130,4 +131,59 @@ fn a_space_ends_with_its_last_owned_hold_or_future() {
     while sessions() > 0 {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn an_opening_waits_for_a_resize() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = &format!("shm:{}", directory.path().join("r.sprag").display());
+    drop(Space::open(url).unwrap());
+    let is_over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let space = Space::open(url).unwrap();
+                    drop(space.lock("a").unwrap().acquire().unwrap());
+                    drop(space);
+                    // Else nobody would ever find the region unused.
+                    std::thread::yield_now();
+                }
+            });
+        }
+        let mut resized = 0;
+        while resized < 40 {
+            let caps = Caps {
+                objects: 1_000 + resized,
+                ..Caps::default()
+            };
+            match sprag::region::resize(url, false, caps) {
+                Ok(()) => resized += 1,
+                Err(Error::Engine(sprag::EngineError::InUse { .. })) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn who_creates_nothing_makes_no_directory_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("not/there");
+    let url = format!("shm:{}/r.sprag", missing.display());
+    let opened = Space::builder().create(false).open(&url);
+    let errors = [
+        opened.err().unwrap(),
+        sprag::region::probe(&url, false).unwrap_err(),
+        sprag::region::remove(&url, false, true).unwrap_err(),
+        sprag::region::resize(&url, false, Caps::default()).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(
+            matches!(error, Error::Engine(sprag::EngineError::NotFound { .. })),
+            "{error}"
+        );
+    }
+    assert!(!missing.exists());
 }
