@@ -1,6 +1,7 @@
 //! The one thread of a space: renews leases that asked for it and wakes futures that wait.
 //!
-//! It starts with the first of either and ends with the last. It sleeps on the session's doorbell,
+//! It starts with the first of either and ends with the last, at once: whoever ends the last rings, since
+//! the thread keeps the space open for as long as it runs. It sleeps on the session's doorbell,
 //! which whoever frees a lock rings for a waiting future, until the next lease is due.
 
 use crate::host::futex;
@@ -172,16 +173,14 @@ fn run(space: &Weak<Inner>) {
         let mut lost = Vec::new();
         let mut state = inner.background.state.lock();
         let wakers: Vec<Waker> = state.futures.drain(..).map(|(_, waker)| waker).collect();
-        if state.leases.is_empty() && wakers.is_empty() {
-            state.is_running = false;
-            return;
-        }
         state
             .leases
             .retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
         let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
         let is_waiting = !wakers.is_empty();
-        state.is_probing = is_waiting || state.leases.is_empty();
+        state.is_running = is_waiting || next_ns.is_some();
+        state.is_probing = is_waiting;
+        let is_over = !state.is_running;
         drop(state);
         // A waker or a callback that panics must not end the renewal of the others.
         for waker in wakers {
@@ -189,6 +188,9 @@ fn run(space: &Weak<Inner>) {
         }
         for on_lost in lost {
             let _ = catch_unwind(AssertUnwindSafe(move || on_lost()));
+        }
+        if is_over {
+            return;
         }
         let mut sleep_ns = next_ns.map_or(PROBE_NS, |next_ns| next_ns.saturating_sub(now_ns));
         if is_waiting {
@@ -331,11 +333,44 @@ impl Drop for Wait {
         }
         let mut state = self.inner.background.state.lock();
         let waker = self.take_waker(&mut state);
+        let is_last = state.is_running && state.leases.is_empty() && state.futures.is_empty();
         drop(state);
         drop(waker);
+        if is_last {
+            ring(&self.inner);
+        }
         if let Some(ticket) = self.ticket.take() {
             let wake = self.inner.engine.cancel(ticket, self.inner.precise_ns());
             self.inner.wake(wake);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Space;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    #[test]
+    fn the_last_wait_to_end_wakes_the_thread_so_that_it_ends_too() {
+        let space = Space::open("mem:").unwrap();
+        let lock = space.lock("a").unwrap();
+        let _hold = lock.acquire().unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        let rings = || space.inner.engine.doorbell(space.inner.session).get();
+        let mut first = Box::pin(lock.acquire_async());
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        {
+            let mut other = pin!(lock.acquire_async());
+            assert!(other.as_mut().poll(&mut context).is_pending());
+        }
+        let before = rings();
+        drop(first);
+        assert_ne!(rings(), before);
+        while space.inner.background.state.lock().is_running {
+            std::thread::yield_now();
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::host::HostError;
 use crate::host::place::PlaceError;
+use sprag_core::readable::Readable;
+use sprag_core::span::Span;
 use std::time::Duration;
 
 /// An error of a space.
@@ -21,8 +23,13 @@ pub enum Error {
     #[error(transparent)]
     Limit(#[from] sprag_core::limit::LimitError),
     /// A token that the fence has seen a higher one than.
-    #[error(transparent)]
-    Stale(#[from] sprag_core::Stale),
+    #[error("token {} is stale: the fence {fence} has admitted {}; give up what you hold", stale.token, stale.highest)]
+    Stale {
+        /// The fence's name, readable.
+        fence: String,
+        /// The token, and the highest that was admitted.
+        stale: sprag_core::Stale,
+    },
     /// This process was forked after the space was opened.
     #[error(
         "this process was forked after the space was opened and owns nothing in it; open the space again"
@@ -30,14 +37,18 @@ pub enum Error {
     Forked,
     /// The hold is no longer the caller's: its lease ended, it was broken, or it was transferred.
     #[error(
-        "hold with token {token} is lost: its lease ended or it was taken away; stop what it protects"
+        "the hold with token {token}{} is lost: its lease ended or it was taken away; stop what it protects",
+        of_lock(lock.as_deref())
     )]
     Lost {
+        /// The lock's name, readable; `None` if its entry is gone from the region, so that the name of a
+        /// mere hold cannot be told.
+        lock: Option<String>,
         /// The token of the lost hold.
         token: u64,
     },
     /// A duration lies outside its bounds.
-    #[error("{what} is {value:?}; it must be {min:?} to {max:?}")]
+    #[error("{what} is {}; it must be {} to {}", Span(*value), Span(*min), Span(*max))]
     Duration {
         /// Which argument.
         what: &'static str,
@@ -49,8 +60,10 @@ pub enum Error {
         max: Duration,
     },
     /// An owner has acquired this lock again and again, more often than can be counted.
-    #[error("this owner holds the lock {depth} times, the most that are counted")]
+    #[error("this owner holds the lock {lock} {depth} times, the most that are counted")]
     TooDeep {
+        /// The lock's name, readable.
+        lock: String,
         /// How many times.
         depth: u32,
     },
@@ -70,4 +83,19 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// A hold of the lock `name`, where that is known, is lost.
+    #[cold]
+    pub(crate) fn lost(name: Option<&[u8]>, token: u64) -> Self {
+        Self::Lost {
+            lock: name.map(|name| Readable(name).to_string()),
+            token,
+        }
+    }
+}
+
+fn of_lock(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(" on the lock {name}"))
 }

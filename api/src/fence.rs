@@ -1,7 +1,9 @@
 //! A fence: the resource's side of a lock's token.
 
-use crate::{Result, Space};
+use crate::{Error, Result, Space};
 use sprag_core::Name;
+use sprag_core::readable::Readable;
+use std::fmt;
 
 /// Remembers the highest token it admitted and rejects older ones. Made by [`Space::fence`].
 ///
@@ -41,8 +43,22 @@ impl Fence {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
-        Ok(inner
+        inner
             .engine
-            .admit(&self.name, inner.session, now_ns, token, once)??)
+            .admit(&self.name, inner.session, now_ns, token, once)?
+            .map_err(|stale| Error::Stale {
+                fence: Readable(&self.name.to_vec()).to_string(),
+                stale,
+            })
+    }
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Fence")
+            .field("name", &Readable(&self.name.to_vec()))
+            .field("highest", &self.highest())
+            .finish()
     }
 }

@@ -61,6 +61,7 @@ pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::BreakRecord;
 pub use sprag_core::region::Caps;
+pub use sprag_core::span::Span;
 pub use sprag_core::{Error as EngineError, TOKEN_MAX};
 
 /// The fence to embed in your own storage, and the error for a token that came too late.

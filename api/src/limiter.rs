@@ -1,7 +1,9 @@
 //! Limiters: a rate over keys, shared by everyone who opens it.
 
 use crate::{Error, Limit, Result, Space};
+use sprag_core::readable::Readable;
 use sprag_core::{Checked, LimiterRef};
+use std::fmt;
 use std::time::Duration;
 
 /// A rate over keys. Made by [`Space::limiter`].
@@ -13,7 +15,7 @@ pub struct Limiter {
 
 /// The answer to a check, and the key's state right after it. What costs a division is computed when
 /// asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Decision(Checked);
 
@@ -54,6 +56,20 @@ impl Decision {
     /// Whether the region had no room for the key, so that a bucket shared by all such keys decided.
     pub fn is_overflow(&self) -> bool {
         self.0.is_overflow
+    }
+}
+
+impl fmt::Debug for Decision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Decision")
+            .field("is_allowed", &self.is_allowed())
+            .field("limit", &self.limit())
+            .field("remaining", &self.remaining())
+            .field("retry_after", &self.retry_after())
+            .field("reset_after", &self.reset_after())
+            .field("is_overflow", &self.is_overflow())
+            .finish()
     }
 }
 
@@ -139,5 +155,20 @@ impl Limiter {
     /// The limit that it was opened with. Checks are by the limit of now, if it was changed since.
     pub fn limit(&self) -> Limit {
         self.limiter.limit()
+    }
+
+    /// The name.
+    pub fn name(&self) -> Vec<u8> {
+        self.limiter.name().to_vec()
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Limiter")
+            .field("name", &Readable(&self.name()))
+            .field("limit", &format_args!("{}", self.limit()))
+            .finish()
     }
 }

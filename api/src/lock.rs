@@ -5,7 +5,10 @@ use crate::space::Inner;
 use crate::wait::{self, Granted};
 use crate::{Error, Result, Space};
 use sprag_core::lock::{Attempt, Grant, LEASE_NS_MAX, LEASE_NS_MIN, Released, Renewed};
+use sprag_core::readable::Readable;
 use sprag_core::{Name, SessionId};
+use std::borrow::Cow;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,9 +21,32 @@ pub(crate) const DEFAULT_TTL_NS: u64 = 30_000_000_000;
 /// A handle on a named lock. Made by [`Space::lock`]; cheap to make, for a call or for good.
 ///
 /// Not re-entrant: a second acquire waits for the first hold. For re-entry see [`Space::owner`].
+///
+/// It borrows its space, and so do its holds. One that is to be stored, or sent to a thread or a task, takes
+/// a share of the space instead: [`into_owned`](Self::into_owned), which holds have as well.
+///
+/// ```
+/// use sprag::{Hold, Lock, Space};
+///
+/// struct Worker {
+///     lock: Lock<'static>,
+///     hold: Option<Hold<'static>>,
+/// }
+///
+/// let space = Space::open("mem:")?;
+/// let lock = space.lock("orders/42")?.into_owned();
+/// let mut worker = Worker { lock, hold: None };
+/// let worker = std::thread::spawn(move || {
+///     worker.hold = worker.lock.try_acquire()?;
+///     Ok::<_, sprag::Error>(worker)
+/// });
+/// let worker = worker.join().expect("no panic")?;
+/// assert!(worker.hold.is_some_and(|hold| hold.is_valid()));
+/// # Ok::<(), sprag::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Lock<'s> {
-    space: &'s Space,
+    space: Cow<'s, Space>,
     name: Name,
     lease_ns: u64,
 }
@@ -30,10 +56,20 @@ impl<'s> Lock<'s> {
     pub(crate) fn new(space: &'s Space, name: &[u8]) -> Result<Self> {
         let name = space.inner.engine.lock_name(name)?;
         Ok(Self {
-            space,
+            space: Cow::Borrowed(space),
             name,
             lease_ns: DEFAULT_TTL_NS,
         })
+    }
+
+    /// The same lock, with a share of the space instead of a borrow of it: for a struct, a thread or a
+    /// task. Its holds and futures have a share each, which costs two atomic additions more.
+    pub fn into_owned(self) -> Lock<'static> {
+        Lock {
+            space: Cow::Owned(self.space.into_owned()),
+            name: self.name,
+            lease_ns: self.lease_ns,
+        }
     }
 
     /// Sets the lease of the holds to come: 1 ms to 366 days; 30 s if not set. A hold that is not
@@ -158,7 +194,11 @@ impl<'s> Lock<'s> {
         let released = inner
             .engine
             .release_by_name(&self.name, token, inner.precise_ns());
-        finish_release(inner, released, token)
+        if finish_release(inner, released) {
+            Ok(())
+        } else {
+            Err(Error::lost(Some(&self.name()), token))
+        }
     }
 
     /// Sets the lease of the hold with this token to this handle's, from now. [`Error::Lost`] if the lock
@@ -173,7 +213,7 @@ impl<'s> Lock<'s> {
             .renew_by_name(&self.name, token, now_ns, self.lease_ns)?
         {
             Renewed::Until(_) => Ok(()),
-            Renewed::NotHeld => Err(Error::Lost { token }),
+            Renewed::NotHeld => Err(Error::lost(Some(&self.name()), token)),
         }
     }
 
@@ -188,20 +228,32 @@ impl<'s> Lock<'s> {
         let (name, to) = (&self.name, inner.session);
         match inner.engine.adopt(name, token, to, now_ns, self.lease_ns)? {
             Some(grant) => Ok(self.hold(grant, now_ns)),
-            None => Err(Error::Lost { token }),
+            None => Err(Error::lost(Some(&self.name()), token)),
         }
     }
 
     #[inline(always)]
     fn hold(&self, grant: Grant, asked_at_ns: u64) -> Hold<'s> {
         Hold {
-            space: self.space,
+            space: self.space.clone(),
             grant,
             lease_ns: self.lease_ns,
             // From before the request left, so never past the engine's own.
             deadline_ns: asked_at_ns + self.lease_ns,
+            name_hash: self.name.raw_hash(),
             kept: None,
+            is_over: false,
         }
+    }
+}
+
+impl fmt::Debug for Lock<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Lock")
+            .field("name", &Readable(&self.name()))
+            .field("ttl", &Duration::from_nanos(self.lease_ns))
+            .finish()
     }
 }
 
@@ -217,21 +269,21 @@ fn check_ttl(ttl: Duration) -> Result<u64> {
     }
 }
 
-/// Releases a hold by its grant.
+/// Releases a hold by its grant; whether it was still held.
 #[inline(always)]
-pub(crate) fn release(inner: &Inner, grant: &Grant) -> Result<()> {
+pub(crate) fn release(inner: &Inner, grant: &Grant) -> bool {
     let released = inner.engine.release(grant, || inner.now_ns());
-    finish_release(inner, released, grant.token)
+    finish_release(inner, released)
 }
 
 #[inline(always)]
-fn finish_release(inner: &Inner, released: Released, token: u64) -> Result<()> {
+fn finish_release(inner: &Inner, released: Released) -> bool {
     match released {
         Released::Done { wake } => {
             inner.wake(wake);
-            Ok(())
+            true
         }
-        Released::NotHeld => Err(Error::Lost { token }),
+        Released::NotHeld => false,
     }
 }
 
@@ -240,17 +292,39 @@ fn finish_release(inner: &Inner, released: Released, token: u64) -> Result<()> {
 /// A hold can end before it is dropped: when its lease ends, or somebody breaks the lock. Ask
 /// [`is_valid`](Self::is_valid) before each step that needs the lock, and send [`token`](Self::token)
 /// along to a fence, which is the only thing that stops a step already under way.
+///
+/// One that is forgotten ([`std::mem::forget`], a leak) holds the lock until its lease ends or the space is
+/// closed; kept alive, until [`KeepAlive::at_most`] is over.
 #[must_use = "dropping a hold releases the lock"]
 pub struct Hold<'s> {
-    space: &'s Space,
+    space: Cow<'s, Space>,
     grant: Grant,
     lease_ns: u64,
     /// Region time until which the holder may take the lock for its own.
     deadline_ns: u64,
-    kept: Option<Kept>,
+    /// To make sure of the lock's name when that is asked for.
+    name_hash: u64,
+    kept: Option<Box<Kept>>,
+    /// Whether nothing is left to release: done, or handed on.
+    is_over: bool,
 }
 
 impl Hold<'_> {
+    /// The same hold, with a share of the space instead of a borrow of it: for a struct, a thread or a
+    /// task.
+    pub fn into_owned(mut self) -> Hold<'static> {
+        self.is_over = true;
+        Hold {
+            space: Cow::Owned(Space::clone(&self.space)),
+            grant: self.grant,
+            lease_ns: self.lease_ns,
+            deadline_ns: self.deadline_ns,
+            name_hash: self.name_hash,
+            kept: self.kept.take(),
+            is_over: false,
+        }
+    }
+
     /// The fencing token: higher than that of every earlier hold of this lock. Fits 53 bits.
     #[inline]
     pub fn token(&self) -> u64 {
@@ -284,10 +358,19 @@ impl Hold<'_> {
     }
 
     /// The grant and the holder's own deadline, for whoever releases in this hold's stead.
-    pub(crate) fn into_parts(self) -> (Grant, u64) {
-        let parts = (self.grant, self.deadline_ns);
-        std::mem::forget(self);
-        parts
+    pub(crate) fn into_parts(mut self) -> (Grant, u64) {
+        self.is_over = true;
+        (self.grant, self.deadline_ns)
+    }
+
+    #[cold]
+    fn lost(&self) -> Error {
+        let name = self
+            .space
+            .inner
+            .engine
+            .name_of_hold(&self.grant, self.name_hash);
+        Error::lost(name.as_deref(), self.grant.token)
     }
 
     fn deadline_ns(&self) -> u64 {
@@ -314,9 +397,7 @@ impl Hold<'_> {
         };
         match renewed {
             Renewed::Until(_) => Ok(()),
-            Renewed::NotHeld => Err(Error::Lost {
-                token: self.grant.token,
-            }),
+            Renewed::NotHeld => Err(self.lost()),
         }
     }
 
@@ -338,26 +419,30 @@ impl Hold<'_> {
             self.lease_ns,
             options,
         )?;
-        self.kept = Some(kept);
+        self.kept = Some(Box::new(kept));
         Ok(())
     }
 
     /// Releases the lock, and says whether it was still held: [`Error::Lost`] if not.
     #[inline]
-    pub fn release(self) -> Result<()> {
-        let mut hold = std::mem::ManuallyDrop::new(self);
-        hold.end()
+    pub fn release(mut self) -> Result<()> {
+        self.end()
     }
 
     #[inline(always)]
     fn end(&mut self) -> Result<()> {
+        self.is_over = true;
         // The renewal stops before the release, so that it never sees a hold that is not there.
         if self.kept.is_some() {
             self.stop_renewal();
         }
         let inner = &*self.space.inner;
         inner.check_process()?;
-        release(inner, &self.grant)
+        if release(inner, &self.grant) {
+            Ok(())
+        } else {
+            Err(self.lost())
+        }
     }
 
     #[cold]
@@ -377,10 +462,10 @@ impl Hold<'_> {
         let renewed = inner
             .engine
             .transfer(&self.grant, to, inner.precise_ns(), self.lease_ns)?;
-        std::mem::forget(self);
+        self.is_over = true;
         match renewed {
             Renewed::Until(_) => Ok(token),
-            Renewed::NotHeld => Err(Error::Lost { token }),
+            Renewed::NotHeld => Err(self.lost()),
         }
     }
 }
@@ -388,8 +473,21 @@ impl Hold<'_> {
 impl Drop for Hold<'_> {
     #[inline]
     fn drop(&mut self) {
-        // A hold lost meanwhile has nothing to release; `release` is for those who want to know.
-        let _ = self.end();
+        if !self.is_over {
+            // A hold lost meanwhile has nothing to release; `release` is for those who want to know.
+            let _ = self.end();
+        }
+    }
+}
+
+impl fmt::Debug for Hold<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Hold")
+            .field("token", &self.token())
+            .field("lease_left", &self.lease_left())
+            .field("is_kept_alive", &self.kept.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -404,6 +502,19 @@ pub struct KeepAlive {
     pub on_lost: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
+impl fmt::Debug for KeepAlive {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("KeepAlive")
+            .field("at_most", &self.at_most)
+            .field(
+                "on_lost",
+                &self.on_lost.as_ref().map(|_| format_args!("..")),
+            )
+            .finish()
+    }
+}
+
 impl Default for KeepAlive {
     fn default() -> Self {
         Self {
@@ -413,11 +524,22 @@ impl Default for KeepAlive {
     }
 }
 
-/// The future of [`Lock::acquire_async`].
+/// The future of [`Lock::acquire_async`]. Of a lock that was made [owned](Lock::into_owned), it can be
+/// spawned.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<'s> {
     lock: Lock<'s>,
     wait: Option<Wait>,
+}
+
+impl fmt::Debug for Acquire<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Acquire")
+            .field("lock", &self.lock)
+            .field("is_queued", &self.wait.is_some())
+            .finish()
+    }
 }
 
 impl<'s> Future for Acquire<'s> {

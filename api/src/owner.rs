@@ -6,7 +6,10 @@
 use crate::{Error, Result, Space};
 use parking_lot::{Condvar, Mutex};
 use sprag_core::lock::Grant;
+use sprag_core::readable::Readable;
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,22 +51,45 @@ impl Owner {
     pub fn lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<OwnerLock<'_>> {
         self.space.lock(name)?;
         Ok(OwnerLock {
-            owner: self,
+            owner: Cow::Borrowed(self),
             name: name.as_ref().to_vec(),
             ttl: None,
         })
     }
 }
 
-/// A handle on a named lock, re-entrant for its owner. Made by [`Owner::lock`].
+impl fmt::Debug for Owner {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = self.shared.held.lock();
+        let names = held.keys().map(|name| Readable(name));
+        let names: Vec<Readable<'_>> = names.collect();
+        formatter
+            .debug_struct("Owner")
+            .field("locks", &names)
+            .finish()
+    }
+}
+
+/// A handle on a named lock, re-entrant for its owner. Made by [`Owner::lock`]; to store or send one, see
+/// [`into_owned`](Self::into_owned).
 #[derive(Clone)]
 pub struct OwnerLock<'o> {
-    owner: &'o Owner,
+    owner: Cow<'o, Owner>,
     name: Vec<u8>,
     ttl: Option<Duration>,
 }
 
 impl<'o> OwnerLock<'o> {
+    /// The same lock, with a share of the owner instead of a borrow of it: for a struct, a thread or a
+    /// task. Its holds have one each.
+    pub fn into_owned(self) -> OwnerLock<'static> {
+        OwnerLock {
+            owner: Cow::Owned(self.owner.into_owned()),
+            name: self.name,
+            ttl: self.ttl,
+        }
+    }
+
     /// Sets the lease of a first acquire, as [`crate::Lock::ttl`]. Re-entry keeps the first's.
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
         self.owner.space.lock(&self.name)?.ttl(ttl)?;
@@ -90,9 +116,9 @@ impl<'o> OwnerLock<'o> {
     /// # Errors
     ///
     /// As for every way to acquire here: those of [`crate::Lock::try_acquire`], [`Error::Lost`] if the owner
-    /// had the lock and lost it, and [`Error::TooDeep`].
+    /// had the lock and lost it, which is told once, and [`Error::TooDeep`].
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
-        let (owner, shared) = (self.owner, &*self.owner.shared);
+        let (owner, shared) = (&*self.owner, &*self.owner.shared);
         owner.space.inner.check_process()?;
         let give_up_at = Instant::now().checked_add(timeout);
         let mut held = shared.held.lock();
@@ -106,11 +132,15 @@ impl<'o> OwnerLock<'o> {
                 }) => {
                     let now_ns = owner.space.inner.precise_ns();
                     if !owner.space.inner.engine.is_held(grant, now_ns) {
-                        return Err(Error::Lost { token: grant.token });
+                        let token = grant.token;
+                        // Told once; the next one begins anew, also if a hold was forgotten.
+                        held.remove(&self.name);
+                        return Err(Error::lost(Some(&self.name), token));
                     }
-                    *depth = depth
-                        .checked_add(1)
-                        .ok_or(Error::TooDeep { depth: *depth })?;
+                    *depth = depth.checked_add(1).ok_or_else(|| Error::TooDeep {
+                        lock: Readable(&self.name).to_string(),
+                        depth: *depth,
+                    })?;
                     let (token, deadline_ns) = (grant.token, *deadline_ns);
                     return Ok(Some(self.hold(token, deadline_ns)));
                 }
@@ -169,24 +199,50 @@ impl<'o> OwnerLock<'o> {
 
     fn hold(&self, token: u64, deadline_ns: u64) -> OwnerHold<'o> {
         OwnerHold {
-            owner: self.owner,
+            owner: self.owner.clone(),
             name: self.name.clone(),
             token,
             deadline_ns,
+            is_over: false,
         }
+    }
+}
+
+impl fmt::Debug for OwnerLock<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OwnerLock")
+            .field("name", &Readable(&self.name))
+            .field("ttl", &self.ttl)
+            .finish()
     }
 }
 
 /// One of an owner's holds on a lock; the last one dropped releases it.
 #[must_use = "dropping the last hold releases the lock"]
 pub struct OwnerHold<'o> {
-    owner: &'o Owner,
+    owner: Cow<'o, Owner>,
     name: Vec<u8>,
     token: u64,
     deadline_ns: u64,
+    /// Whether it was given up, or handed on.
+    is_over: bool,
 }
 
 impl OwnerHold<'_> {
+    /// The same hold, with a share of the owner instead of a borrow of it: for a struct, a thread or a
+    /// task.
+    pub fn into_owned(mut self) -> OwnerHold<'static> {
+        self.is_over = true;
+        OwnerHold {
+            owner: Cow::Owned(Owner::clone(&self.owner)),
+            name: std::mem::take(&mut self.name),
+            token: self.token,
+            deadline_ns: self.deadline_ns,
+            is_over: false,
+        }
+    }
+
     /// The fencing token; the same for every re-entry.
     pub fn token(&self) -> u64 {
         self.token
@@ -200,18 +256,22 @@ impl OwnerHold<'_> {
 
     /// Gives up this hold; the last one releases the lock. [`Error::Lost`] if it was lost before.
     pub fn release(mut self) -> Result<()> {
-        let result = self.end();
-        std::mem::forget(self);
-        result
+        self.end()
     }
 
     fn end(&mut self) -> Result<()> {
+        self.is_over = true;
         let inner = &*self.owner.space.inner;
         inner.check_process()?;
         let mut held = self.owner.shared.held.lock();
+        let lost = || Err(Error::lost(Some(&self.name), self.token));
         let Some(Held::By { grant, depth, .. }) = held.get_mut(&self.name) else {
-            return Err(Error::Lost { token: self.token });
+            return lost();
         };
+        if grant.token != self.token {
+            // Lost, and the owner has the lock again by a later hold.
+            return lost();
+        }
         if *depth > 1 {
             *depth -= 1;
             return Ok(());
@@ -219,12 +279,29 @@ impl OwnerHold<'_> {
         let grant = *grant;
         held.remove(&self.name);
         drop(held);
-        crate::lock::release(inner, &grant)
+        if crate::lock::release(inner, &grant) {
+            Ok(())
+        } else {
+            lost()
+        }
     }
 }
 
 impl Drop for OwnerHold<'_> {
     fn drop(&mut self) {
-        let _ = self.end();
+        if !self.is_over {
+            let _ = self.end();
+        }
+    }
+}
+
+impl fmt::Debug for OwnerHold<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OwnerHold")
+            .field("name", &Readable(&self.name))
+            .field("token", &self.token)
+            .field("is_valid", &self.is_valid())
+            .finish()
     }
 }

@@ -47,7 +47,7 @@ fn path(url: &str, group_shared: bool) -> Result<PathBuf> {
     } else {
         Sharing::Owner
     };
-    match Place::of(&Url::parse(url)?, sharing)? {
+    match Place::if_there(&Url::parse(url)?, sharing)? {
         Some(place) => Ok(place.path),
         None => Err(Error::NotHere {
             what: "a region's file",

@@ -6,12 +6,14 @@ use crate::host::futex::{self, Reach};
 use crate::host::place::Url;
 use crate::{Caps, Error, Fence, Limit, Limiter, Lock, Owner, Result};
 use sprag_core::lock::{BreakRecord, LockStatus};
+use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
 use sprag_core::waiter::Wake;
 use sprag_core::{Engine, SessionId};
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A set of named objects, opened by URL. Clones share it; the last one closes the session, and what
 /// it still holds is then free for others.
@@ -32,6 +34,10 @@ pub(crate) struct Inner {
     origin: crate::host::fork::Origin,
     url: String,
 }
+
+/// How long an opening waits for who is resizing or making the region, and in which steps it looks.
+const OPENING_MAX: Duration = Duration::from_secs(10);
+const OPENING_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a space is opened: caps for a new region, sharing, clock.
 #[derive(Clone, Debug)]
@@ -100,6 +106,8 @@ impl SpaceBuilder {
     /// [`Error::Place`] for a URL or a place that can't be used, [`Error::Host`] when the host refuses a
     /// clock, memory or descriptors, [`Error::NotHere`] for a clock moved by hand elsewhere than over
     /// `mem:`, [`Error::Engine`] for an option out of its bounds and a region that can't be opened.
+    ///
+    /// A region that another process is resizing or making is waited for, for up to 10 s.
     pub fn open(self, url: &str) -> Result<Space> {
         let parsed = Url::parse(url)?;
         if !(1..=100).contains(&self.share_percent) {
@@ -125,11 +133,20 @@ impl SpaceBuilder {
             None => Clock::host()?,
         };
         let birth = birth(&clock, boot_id)?;
-        let engine = match &parsed {
-            Url::Mem => Engine::local(Region::anonymous(self.caps, birth)?),
-            _ => self.open_shared(&parsed, birth)?,
+        let give_up_at = Instant::now() + OPENING_MAX;
+        let (engine, session) = loop {
+            let opened = self.open_engine(&parsed, birth).and_then(|engine| {
+                let session = engine.open_session(process, clock.unix_ns())?;
+                Ok((engine, session))
+            });
+            match opened {
+                // Somebody is at work on the file, or was and has replaced it.
+                Err(Error::Engine(
+                    sprag_core::Error::Replaced { .. } | sprag_core::Error::Contended { .. },
+                )) if Instant::now() < give_up_at => std::thread::sleep(OPENING_PAUSE),
+                opened => break opened?,
+            }
         };
-        let session = engine.open_session(process, clock.unix_ns())?;
         let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
         Ok(Space {
             inner: Arc::new(Inner {
@@ -146,6 +163,13 @@ impl SpaceBuilder {
         })
     }
 
+    fn open_engine(&self, url: &Url, birth: Birth) -> Result<Engine> {
+        match url {
+            Url::Mem => Ok(Engine::local(Region::anonymous(self.caps, birth)?)),
+            _ => self.open_shared(url, birth),
+        }
+    }
+
     #[cfg(target_os = "linux")]
     fn open_shared(&self, url: &Url, birth: Birth) -> Result<Engine> {
         use crate::host::directory::Sharing;
@@ -158,7 +182,12 @@ impl SpaceBuilder {
         } else {
             Sharing::Owner
         };
-        let Some(place) = Place::of(url, sharing)? else {
+        let place = if self.create {
+            Place::of(url, sharing)?
+        } else {
+            Place::if_there(url, sharing)?
+        };
+        let Some(place) = place else {
             return Err(Error::Engine(sprag_core::Error::Unsupported {
                 what: "a URL with no file",
             }));
@@ -171,12 +200,17 @@ impl SpaceBuilder {
         };
         let region = file::open(&place.path, &options)?;
         // Listed for closing in forked children before it carries a lock.
+        let mut refused = None;
         let session_file = ProcessFd::open_with(|| {
-            region
-                .reopen()
-                .map(Into::into)
-                .map_err(std::io::Error::other)
-        })?;
+            region.reopen().map(Into::into).map_err(|error| {
+                refused = Some(error);
+                std::io::ErrorKind::Other.into()
+            })
+        });
+        let session_file = match (session_file, refused) {
+            (Err(_), Some(error)) => return Err(Error::Engine(error)),
+            (session_file, _) => session_file?,
+        };
         Ok(Engine::shared(
             region,
             self.share_percent,
@@ -214,16 +248,20 @@ fn identity() -> Result<(Process, [u64; 2])> {
 }
 
 /// What is known of a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LockInfo {
     /// The lock's name.
     pub name: Vec<u8>,
     /// The token of the holder, or of the last one; of a lock that nobody held yet, the one below its
     /// first.
     pub token: u64,
-    /// Whether it is held, and not merely by an expired lease.
+    /// Whether it is held, and not merely by an expired lease or by a process that died.
     pub is_held: bool,
-    /// The holder's process id in its own namespace; `None` if not held, gone, or detached.
+    /// Whether its holder died, or closed its space, without releasing it: the next one that comes for it
+    /// gets it.
+    pub is_holder_dead: bool,
+    /// The holder's process id in its own namespace, also of one that died; `None` if not held,
+    /// detached, or not known any more.
     pub holder_pid: Option<u32>,
     /// Whether the hold belongs to no process: a script holds it by its token.
     pub is_detached: bool,
@@ -233,10 +271,30 @@ pub struct LockInfo {
     pub held_for: Option<Duration>,
     /// How many wait for it.
     pub waiters: u32,
+    /// How many more died while they waited; whoever comes for the lock clears them away.
+    pub waiters_dead: u32,
+}
+
+impl fmt::Debug for LockInfo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LockInfo")
+            .field("name", &Readable(&self.name))
+            .field("token", &self.token)
+            .field("is_held", &self.is_held)
+            .field("is_holder_dead", &self.is_holder_dead)
+            .field("holder_pid", &self.holder_pid)
+            .field("is_detached", &self.is_detached)
+            .field("lease_left", &self.lease_left)
+            .field("held_for", &self.held_for)
+            .field("waiters", &self.waiters)
+            .field("waiters_dead", &self.waiters_dead)
+            .finish()
+    }
 }
 
 /// What is known of a limiter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LimiterInfo {
     /// The limiter's name.
     pub name: Vec<u8>,
@@ -244,6 +302,26 @@ pub struct LimiterInfo {
     pub limit: Limit,
     /// How many keys have an entry: those with something used, and full ones not reclaimed yet.
     pub keys: u64,
+}
+
+impl fmt::Debug for LimiterInfo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LimiterInfo")
+            .field("name", &Readable(&self.name))
+            .field("limit", &format_args!("{}", self.limit))
+            .field("keys", &self.keys)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Space {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Space")
+            .field("url", &self.inner.url)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Space {
@@ -382,9 +460,8 @@ impl LockInfo {
         Self {
             name: status.name,
             token: status.token,
-            is_held: hold.is_some_and(|hold| {
-                hold.lease_left_ns > 0 && (hold.detached || hold.process.is_some())
-            }),
+            is_held: hold.is_some_and(|hold| hold.lease_left_ns > 0 && hold.is_alive),
+            is_holder_dead: hold.is_some_and(|hold| hold.lease_left_ns > 0 && !hold.is_alive),
             holder_pid: hold
                 .and_then(|hold| hold.process)
                 .map(|process| process.pid),
@@ -394,6 +471,7 @@ impl LockInfo {
                 .and_then(|hold| hold.since_ns)
                 .map(|since_ns| Duration::from_nanos(now_ns.saturating_sub(since_ns))),
             waiters: status.waiters,
+            waiters_dead: status.waiters_dead,
         }
     }
 }

@@ -117,7 +117,7 @@ fn roles() {
 fn lost_or(result: sprag::Result<()>) -> Value {
     match result {
         Ok(()) => true.into(),
-        Err(Error::Lost { .. } | Error::Stale(_)) => false.into(),
+        Err(Error::Lost { .. } | Error::Stale { .. }) => false.into(),
         Err(error) => panic!("{error}"),
     }
 }

@@ -2,7 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
-use sprag::{Error, Space};
+use sprag::{Caps, Error, Hold, KeepAlive, Space};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 #[test]
@@ -65,4 +68,122 @@ fn a_hold_in_a_region_that_was_replaced_is_neither_renewed_nor_taken_over_by_its
     let is_replaced = |error| matches!(error, Error::Engine(sprag::EngineError::Replaced { .. }));
     assert!(lock.renew_token(token).is_err_and(is_replaced));
     assert!(lock.adopt_token(token).is_err_and(is_replaced));
+}
+
+// property 15
+#[test]
+fn an_inspection_tells_holders_and_waiters_that_are_gone_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("shm:{}", directory.path().join("r.sprag").display());
+    let (holder, other) = (Space::open(&url).unwrap(), Space::open(&url).unwrap());
+    std::mem::forget(holder.lock("x").unwrap().acquire().unwrap());
+    let looks = || other.inspect("x").unwrap().remove(0);
+    let alive = looks();
+    assert!(alive.is_held && !alive.is_holder_dead);
+    drop(holder);
+    for _ in 0..2 {
+        let gone = looks();
+        assert!(!gone.is_held && gone.is_holder_dead, "{gone:?}");
+        assert_eq!(gone.token, alive.token);
+        assert!(gone.lease_left > Duration::ZERO);
+    }
+    let next = other.lock("x").unwrap().try_acquire().unwrap().unwrap();
+    assert_eq!(next.token(), alive.token + 1);
+    let taken = looks();
+    assert!(taken.is_held && !taken.is_holder_dead);
+}
+
+#[test]
+fn a_space_ends_with_its_last_owned_hold_or_future() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("shm:{}", directory.path().join("r.sprag").display());
+    let sessions = || sprag::region::probe(&url, false).unwrap().sessions;
+    let hold = || {
+        let space = Space::open(&url).unwrap();
+        space.lock("a").unwrap().acquire().unwrap().into_owned()
+    };
+    let ways: [(&str, fn(Hold<'static>)); 4] = [
+        ("dropped", drop),
+        ("released", |hold| hold.release().unwrap()),
+        ("owned again", |hold| drop(hold.into_owned())),
+        ("detached", |hold| {
+            hold.detach().unwrap();
+        }),
+    ];
+    for (way, end) in ways {
+        end(hold());
+        assert_eq!(sessions(), 0, "{way}");
+    }
+    // One that a thread of the space's keeps open ends once the thread has.
+    let space = Space::open(&url).unwrap();
+    let token = space.inspect("a").unwrap()[0].token;
+    space.lock("a").unwrap().release_token(token).unwrap();
+    let lock = space.lock("a").unwrap().into_owned();
+    let mut kept = lock.acquire().unwrap();
+    kept.keep_alive(KeepAlive::default()).unwrap();
+    let mut future = Box::pin(lock.acquire_async());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(future.as_mut().poll(&mut context).is_pending());
+    drop((space, lock));
+    drop(kept);
+    assert_eq!(sessions(), 1);
+    drop(future);
+    while sessions() > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_opening_waits_for_a_resize() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = &format!("shm:{}", directory.path().join("r.sprag").display());
+    drop(Space::open(url).unwrap());
+    let is_over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let space = Space::open(url).unwrap();
+                    drop(space.lock("a").unwrap().acquire().unwrap());
+                    drop(space);
+                    // Else nobody would ever find the region unused.
+                    std::thread::yield_now();
+                }
+            });
+        }
+        let mut resized = 0;
+        while resized < 40 {
+            let caps = Caps {
+                objects: 1_000 + resized,
+                ..Caps::default()
+            };
+            match sprag::region::resize(url, false, caps) {
+                Ok(()) => resized += 1,
+                Err(Error::Engine(sprag::EngineError::InUse { .. })) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn who_creates_nothing_makes_no_directory_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("not/there");
+    let url = format!("shm:{}/r.sprag", missing.display());
+    let opened = Space::builder().create(false).open(&url);
+    let errors = [
+        opened.err().unwrap(),
+        sprag::region::probe(&url, false).unwrap_err(),
+        sprag::region::remove(&url, false, true).unwrap_err(),
+        sprag::region::resize(&url, false, Caps::default()).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(
+            matches!(error, Error::Engine(sprag::EngineError::NotFound { .. })),
+            "{error}"
+        );
+    }
+    assert!(!missing.exists());
 }

@@ -95,14 +95,14 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
 
 fn other_limit(error: sprag::Error, args: &Args, at: &At) -> Error {
     match error {
-        sprag::Error::Engine(sprag::EngineError::LimitDiffers { existing, asked }) => {
-            Error::OtherLimit {
-                name: printable::name(printable::bytes(&args.name)),
-                url: at.url().to_owned(),
-                existing,
-                asked,
-            }
-        }
+        sprag::Error::Engine(sprag::EngineError::LimitDiffers {
+            existing, asked, ..
+        }) => Error::OtherLimit {
+            name: printable::name(printable::bytes(&args.name)),
+            url: at.url().to_owned(),
+            existing,
+            asked,
+        },
         error => error.into(),
     }
 }

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{Hold, Lock, PlaceError};
+use sprag::{Hold, Lock, PlaceError, Span};
 
 use self::guard::Loss;
 use self::shown::Shown;
@@ -100,14 +100,14 @@ pub(crate) struct Args {
 
     /// Wait for at most this long, instead of for ever
     ///
-    /// 500ms, 5s, 2m, 1h, or a plain number of seconds; 1ms to 366 days.
+    /// 500ms, 5s, 2m, 1h30m, 7d, or a plain number of seconds; 1ms to 366d.
     #[arg(short, long, value_name = "DURATION", value_parser = duration::wait, conflicts_with_all = ["release", "renew"])]
     wait: Option<Duration>,
 
     /// How long the lock stays held when nobody renews it
     ///
-    /// While CMD runs it is renewed well before; 100ms to 366 days then. For --acquire and --renew, 1ms
-    /// to 366 days from now.
+    /// While CMD runs it is renewed well before; 100ms to 366d then. For --acquire and --renew, 1ms to 366d
+    /// from now.
     #[arg(long, value_name = "DURATION", value_parser = duration::ttl, default_value = "30s", conflicts_with = "release")]
     ttl: Duration,
 
@@ -165,8 +165,8 @@ pub(crate) enum Error {
     Command { mode: &'static str, command: Shown },
     /// The lease is too short to be guarded.
     #[error(
-        "--ttl is {ttl:?}; while a command runs it must be {:?} to 366 days: use a longer one",
-        guard::TTL_MIN
+        "--ttl is {}; while a command runs it must be {} to 366d: use a longer one",
+        Span(*ttl), Span(guard::TTL_MIN)
     )]
     ShortTtl { ttl: Duration },
     /// What a space of one process can't do.
@@ -179,7 +179,7 @@ pub(crate) enum Error {
     #[error("the lock {name} is not free; try again later, or wait for it with --wait 5s")]
     Busy { name: Shown, code: u8 },
     /// The lock's turn did not come in time.
-    #[error("the lock {name} was not free within {wait:?}; try again later, or wait longer")]
+    #[error("the lock {name} was not free within {}; try again later, or wait longer", Span(*wait))]
     TimedOut {
         name: Shown,
         wait: Duration,

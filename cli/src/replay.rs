@@ -23,11 +23,13 @@ use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use sprag::Limit;
+
 use self::batch::{Batch, Decided, Failure};
 use self::decide::Decide;
 use self::engine::Engine;
 use self::input::{Lines, Taken};
-use self::limit::{Algorithm, Definition, Limit};
+use self::limit::{Algorithm, Asked, Mismatch};
 use self::line::{Field, Line};
 use self::report::{RefusedKey, Report};
 use self::tally::Tally;
@@ -49,25 +51,26 @@ use self::tally::Tally;
 /// so that at its cap a quarter of the cells are free. A key that has something used without a pause
 /// for more than 9 years can't be told apart from there on, which ends the replay with an error.
 ///
-/// The exit code is 0 when the log was read to its end, whatever was refused; 1 when it could not be
-/// read, decided or reported on; 2 when an argument is wrong. A log that breaks off is reported up to
-/// there.
+/// The exit code is 0 when the log was read to its end, whatever was refused, and also when it is empty; 1
+/// when it could not be read, decided or reported on, or no line of it is a request; 2 when an argument
+/// is wrong. A log that breaks off is reported up to there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The access log, plain or gzip; - reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What to allow each key, as COUNT/PERIOD[;burst=COUNT]
+    /// What to allow each key, as COUNT/PERIOD[;burst=COUNT][;window=fixed]
     ///
-    /// PERIOD is second, minute, hour or day. The burst is what a token bucket holds, COUNT if not
-    /// given; a fixed window has none.
+    /// As sprag limit has it: PERIOD is second, minute, hour or day, or a number of s, m, h, d, ms, us
+    /// or ns, as in 5/10s. The burst is what a token bucket holds, COUNT if not given; a fixed window has
+    /// none. A COUNT of 0 refuses every request.
     #[arg(long, value_name = "LIMIT")]
-    limit: Limit,
+    limit: Asked,
 
-    /// How the limit is enforced
-    #[arg(long, value_enum, default_value_t = Algorithm::TokenBucket)]
-    algorithm: Algorithm,
+    /// How the limit is enforced [default: as the limit says, by a token bucket if it says nothing]
+    #[arg(long, value_enum)]
+    algorithm: Option<Algorithm>,
 
     /// The field of the line whose value is the key
     #[arg(long, value_enum, value_name = "FIELD", default_value_t = Field::Host)]
@@ -102,11 +105,9 @@ pub(crate) enum Error {
         cost_max: u64,
         limit: Limit,
     },
-    /// A burst was given where the algorithm has none.
-    #[error(
-        "--limit {limit} names a burst, which a fixed window does not have; leave ';burst=…' out or choose --algorithm token-bucket"
-    )]
-    Burst { limit: Limit },
+    /// The limit and the algorithm don't go together.
+    #[error("--limit {limit}: {mismatch}")]
+    Mismatch { limit: String, mismatch: Mismatch },
     /// The engine can't enforce the limit.
     #[error("--limit {limit}: {reason}")]
     Limit { limit: Limit, reason: String },
@@ -129,6 +130,17 @@ pub(crate) enum Error {
         lines: u64,
         source: io::Error,
     },
+    /// There is a log, and no line of it is what was asked for.
+    #[error(
+        "no line of {file} is a request with a {field}, of {lines} read; a line must look like \
+         'HOST IDENT USER [17/May/2015:10:05:03 +0000] \"REQUEST\" STATUS SIZE', the combined format \
+         having '\"REFERER\" \"USER-AGENT\"' after that: convert the log, or choose another field with --by"
+    )]
+    NoRequest {
+        file: String,
+        lines: u64,
+        field: &'static str,
+    },
     /// The engine can't decide.
     #[error("no decision on line {line} of {file}: {reason}; what was printed ends there")]
     Decide {
@@ -145,10 +157,11 @@ impl Error {
     /// 2 where an argument is wrong, else 1.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Cost { .. } | Self::Burst { .. } | Self::Limit { .. } => ExitCode::from(2),
+            Self::Cost { .. } | Self::Mismatch { .. } | Self::Limit { .. } => ExitCode::from(2),
             Self::Open { .. }
             | Self::Cut { .. }
             | Self::Read { .. }
+            | Self::NoRequest { .. }
             | Self::Decide { .. }
             | Self::Write(_) => ExitCode::FAILURE,
         }
@@ -168,7 +181,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> Result<ExitCode, Error> 
 }
 
 fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
-    let definition = definition(args)?;
+    let limit = limit(args)?;
     let file = args.file.display().to_string().escape_debug().to_string();
     // Decisions that scroll by would tear the bar.
     let source = input::open(&args.file, !args.decisions).map_err(|source| Error::Open {
@@ -179,7 +192,7 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
         by: args.by,
         cost: args.cost,
     };
-    let open = |first_at_ns| Engine::new(definition, first_at_ns);
+    let open = |first_at_ns| Engine::new(limit, first_at_ns);
     let played = if args.decisions {
         play(source.text, &plan, open, |line, verdict| {
             writeln!(out, "{line} {}", verdict.name())
@@ -190,14 +203,11 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
     source.progress.finish_and_clear();
     let played = match played {
         Ok(played) => played,
-        Err(Fault::Limit(reason)) => {
-            let limit = args.limit;
-            return Err(Error::Limit { limit, reason });
-        }
+        Err(Fault::Limit(reason)) => return Err(Error::Limit { limit, reason }),
         Err(Fault::Write(error)) => return Err(Error::Write(error)),
     };
     if !args.decisions {
-        let report = played.report(args);
+        let report = played.report(args, limit);
         if args.json {
             report.write_json(out).map_err(Error::Write)?;
         } else {
@@ -206,15 +216,12 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
     }
     out.flush().map_err(Error::Write)?;
     let lines = played.lines;
-    if lines > 0 && played.tally.requests == 0 {
-        // A remark that nobody can hear is no reason to fail.
-        let _ = writeln!(
-            io::stderr(),
-            "sprag: no line of {file} is a request with a {}; is it an access log in common or combined format?",
-            args.by.name()
-        );
-    }
     match played.stop {
+        None if lines > 0 && played.tally.requests == 0 => Err(Error::NoRequest {
+            file,
+            lines,
+            field: args.by.name(),
+        }),
         None => Ok(()),
         Some(Stop::Read(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
             Err(Error::Cut { file, lines })
@@ -229,23 +236,24 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
 }
 
 /// What `args` ask to be enforced, where that makes sense.
-fn definition(args: &Args) -> Result<Definition, Error> {
-    let definition = Definition {
-        limit: args.limit,
-        algorithm: args.algorithm,
-    };
-    let (limit, cost, cost_max) = (args.limit, args.cost, definition.cost_max());
-    if args.algorithm == Algorithm::FixedWindow && limit.burst.is_some() {
-        return Err(Error::Burst { limit });
-    }
-    if cost > cost_max {
+fn limit(args: &Args) -> Result<Limit, Error> {
+    let limit = args
+        .limit
+        .limit(args.algorithm)
+        .map_err(|mismatch| Error::Mismatch {
+            limit: args.limit.to_string(),
+            mismatch,
+        })?;
+    let (cost, cost_max) = (args.cost, limit::cost_max(limit));
+    // A count of 0 is a way to ask for nothing to be allowed.
+    if cost > cost_max && limit.count() > 0 {
         return Err(Error::Cost {
             cost,
             cost_max,
             limit,
         });
     }
-    Ok(definition)
+    Ok(limit)
 }
 
 /// What to ask the engine about each line.
@@ -296,7 +304,7 @@ enum Fault {
 }
 
 impl Played {
-    fn report(&self, args: &Args) -> Report {
+    fn report(&self, args: &Args, limit: Limit) -> Report {
         let tally = &self.tally;
         let refused_keys = tally.most_refused(args.top);
         Report {
@@ -311,8 +319,8 @@ impl Played {
                 .collect(),
             ns_per_decision: quotient(tally.deciding.as_nanos() as f64, tally.requests),
             bytes_per_key: self.bytes_per_key,
-            limit: args.limit.to_string(),
-            algorithm: args.algorithm.name(),
+            limit: limit.to_string(),
+            algorithm: limit::algorithm_name(limit),
             by: args.by.name(),
             cost: args.cost,
             complete: self.stop.is_none(),

@@ -124,7 +124,7 @@ fn what_is_no_limit_is_a_usage_error_that_names_it() {
         ("5", "COUNT/PERIOD"),
         ("5/fortnight", "unit \"fortnight\""),
         ("x/s", "count = \"x\""),
-        ("5/s;burst=0", "burst = 0"),
+        ("5/s;burst=0", "a burst of 0"),
         ("5/s;window=fixed;burst=2", "burst"),
         ("5/s;colour=red", "colour=red"),
     ] {

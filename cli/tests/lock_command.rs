@@ -250,15 +250,12 @@ fn wrong_arguments_run_nothing_and_say_what_to_do() {
         (&["--wait", "0", "name", "--", "touch", "ran"], "use --try"),
         (
             &["--wait", "5x", "name", "--", "touch", "ran"],
-            "500ms, 5s, 2m or 1h",
+            "500ms, 5s, 2m, 1h30m or 7d",
         ),
-        (
-            &["--ttl", "0", "name", "--", "touch", "ran"],
-            "1ms to 366 days",
-        ),
+        (&["--ttl", "0", "name", "--", "touch", "ran"], "1ms to 366d"),
         (
             &["--ttl", "99ms", "name", "--", "touch", "ran"],
-            "100ms to 366 days",
+            "--ttl is 99ms; while a command runs it must be 100ms to 366d",
         ),
         (&["--ttl", "367d", "name", "--", "touch", "ran"], "--ttl"),
         (&["--json", "name", "--", "touch", "ran"], "--acquire"),

@@ -71,10 +71,12 @@ fn a_log_that_breaks_off_is_reported_up_to_there_and_is_an_error() {
 }
 
 #[test]
-fn a_log_without_requests_is_reported_and_remarked_on() {
-    let finished = command::replay("- --limit 7/day --json", b"");
-    assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
-    let report = json(&finished);
+fn an_empty_log_is_no_error_and_one_without_a_request_is() {
+    for args in ["- --limit 7/day --json", "- --limit 7/day --decisions"] {
+        let finished = command::replay(args, b"");
+        assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
+    }
+    let report = json(&command::replay("- --limit 7/day --json", b""));
     for count in ["requests", "malformed", "keys", "allowed", "refused"] {
         assert_eq!(report[count], 0, "{count}");
     }
@@ -83,10 +85,88 @@ fn a_log_without_requests_is_reported_and_remarked_on() {
     assert_eq!(report["bytes_per_key"], Value::Null);
     assert_eq!(report["complete"], true);
 
-    let finished = command::replay("- --limit 7/day --json --by referer", LINE);
-    assert_eq!(finished.code, Some(0));
-    assert_eq!(json(&finished)["malformed"], 1);
-    assert!(one_line(&finished).contains("referer"));
+    let cases: [(&str, &[u8], u64, &str); 4] = [
+        ("referer", LINE, 1, "a request with a referer, of 1 read"),
+        ("host", b"\n\n", 2, "\"REQUEST\" STATUS SIZE"),
+        ("host", b"{\"time\": 1}", 1, "convert the log"),
+        (
+            "host",
+            b"\x00\xff\n\x1b[31m",
+            2,
+            "choose another field with --by",
+        ),
+    ];
+    for (field, log, lines, part) in cases {
+        let args = format!("- --limit 7/day --by {field}");
+        let finished = command::replay(&format!("{args} --json"), log);
+        assert_eq!(finished.code, Some(1), "{part}");
+        let error = one_line(&finished);
+        assert!(error.contains(part), "{error}");
+        let report = json(&finished);
+        assert_eq!(
+            (&report["requests"], &report["malformed"]),
+            (&0.into(), &lines.into())
+        );
+        assert_eq!(report["complete"], true);
+        let finished = command::replay(&format!("{args} --decisions"), log);
+        assert_eq!(finished.code, Some(1), "{part}");
+        one_line(&finished);
+    }
+}
+
+#[test]
+fn limits_are_those_of_the_engine() {
+    // Six requests within a minute of each other, the last two in the next ten seconds.
+    let log: Vec<u8> = [0, 0, 1, 2, 10, 11]
+        .iter()
+        .flat_map(|second| {
+            format!("h - - [17/May/2015:10:05:{second:02} +0000] \"GET / HTTP/1.1\" 200 1\n")
+                .into_bytes()
+        })
+        .collect();
+    let cases = [
+        (
+            "2/10s;window=fixed",
+            4,
+            "2/10s;window=fixed",
+            "fixed-window",
+        ),
+        (
+            "2/10s;window=fixed --algorithm fixed-window",
+            4,
+            "2/10s;window=fixed",
+            "fixed-window",
+        ),
+        (
+            "2/10s --algorithm fixed-window",
+            4,
+            "2/10s;window=fixed",
+            "fixed-window",
+        ),
+        ("1/10s;burst=2", 3, "1/10s;burst=2", "token-bucket"),
+        ("0/minute", 0, "0/minute", "token-bucket"),
+        (
+            "0/minute;window=fixed",
+            0,
+            "0/minute;window=fixed",
+            "fixed-window",
+        ),
+        ("2/days", 2, "2/day", "token-bucket"),
+    ];
+    for (limit, allowed, canonical, algorithm) in cases {
+        let finished = command::replay(&format!("- --json --limit {limit}"), &log);
+        assert_eq!(
+            (finished.err.as_str(), finished.code),
+            ("", Some(0)),
+            "{limit}"
+        );
+        let report = json(&finished);
+        assert_eq!(report["allowed"], allowed, "{limit}");
+        assert_eq!(
+            (&report["limit"], &report["algorithm"]),
+            (&canonical.into(), &algorithm.into())
+        );
+    }
 }
 
 #[test]
@@ -124,7 +204,8 @@ fn failures_say_what_to_do_and_tell_usage_from_input() {
     }
     for (args, part) in [
         ("-", "--limit"),
-        ("- --limit 7/fortnight", "second, minute, hour, day"),
+        ("- --limit 7/fortnight", "second, minute, hour or day"),
+        ("- --limit 7", "write COUNT/PERIOD"),
         ("- --limit 7/day --by colour", "host, user, method"),
     ] {
         let finished = command::replay(args, LINE);

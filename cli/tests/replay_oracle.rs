@@ -15,11 +15,14 @@ use replay::command::{self, REAL_LOG};
 use replay::logs;
 use replay::oracle::{self, Limit, Request, Verdict};
 
-const PERIODS: [(&str, u64); 4] = [
+const PERIODS: [(&str, u64); 6] = [
     ("second", 1),
     ("minute", 60),
     ("hour", 3_600),
     ("day", 86_400),
+    // That no day is a multiple of.
+    ("7m", 420),
+    ("5d", 432_000),
 ];
 
 /// A limit and the way to enforce it, as the oracle and the command take them.
@@ -42,12 +45,14 @@ impl Case {
         } else {
             String::new()
         };
-        let algorithm = if self.fixed_window {
-            "fixed-window"
-        } else {
-            "token-bucket"
+        // Both ways to ask for a window.
+        let algorithm = match (self.fixed_window, count % 2) {
+            (true, 0) => " --algorithm fixed-window",
+            (true, _) => ";window=fixed",
+            (false, 0) => " --algorithm token-bucket",
+            (false, _) => "",
         };
-        format!("--limit {count}/{period}{burst} --cost {cost} --algorithm {algorithm}")
+        format!("--cost {cost} --limit {count}/{period}{burst}{algorithm}")
     }
 
     fn verdicts(&self, requests: &[Option<Request>]) -> Vec<Verdict> {

@@ -58,21 +58,23 @@ pub enum Error {
     },
     /// The limiter exists with another definition.
     #[error(
-        "limiter already exists as {existing}, asked for {asked}; \
+        "the limiter {limiter} exists as {existing} and was asked for as {asked}; \
          open it with the same limit, or ask for an update"
     )]
     LimitDiffers {
+        /// The limiter's name, readable.
+        limiter: String,
         /// The definition in the region.
         existing: String,
         /// The definition asked for.
         asked: String,
     },
-    /// The limiter's limit was changed meanwhile; never leaves the engine.
-    #[error("the limit was changed meanwhile")]
-    StaleLimit,
     /// The limiter was removed while in use.
-    #[error("the limiter no longer exists; open it again")]
-    LimiterGone,
+    #[error("the limiter {limiter} no longer exists; open it again")]
+    LimiterGone {
+        /// The limiter's name, readable.
+        limiter: String,
+    },
     /// A lock's token can rise no further, or a floor was given past the bound.
     #[error("token {token} is past the highest possible, {max}; recreate the region")]
     TokensExhausted {

@@ -25,8 +25,10 @@ pub mod limiter;
 mod limiter_key;
 pub mod lock;
 mod object;
+pub mod readable;
 pub mod region;
 pub mod session;
+pub mod span;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 pub mod sync;

@@ -15,8 +15,7 @@
 //! | token bucket | theoretical arrival time, in units of 1/N′ ns since the region's base | (same number) |
 //! | fixed window | index of the window since the unix epoch | cost used in that window |
 //!
-//! For both algorithms the greater of two values of a key is the one that admits less, which is what
-//! makes [`merge_floor`] a plain maximum.
+//! For both algorithms the greater of two values of a key is the one that admits less.
 //!
 //! # Exactness
 //!
@@ -41,7 +40,7 @@ mod error;
 mod parse;
 mod prepared;
 
-pub use convert::{convert, merge_floor};
+pub use convert::convert;
 pub use decision::Decision;
 pub use definition::{Algorithm, COUNT_MAX, Limit, PERIOD_NS_MAX, WINDOW_PERIOD_NS_MIN};
 pub use error::LimitError;

@@ -24,6 +24,7 @@ use crate::key::{self, Hasher, NAME_BYTES_MAX};
 use crate::limit::{Decision, Limit, Moment, Prepared, Verdict, convert};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::Name;
+use crate::readable::Readable;
 use crate::region::memory::Line;
 use crate::session::SessionId;
 use crate::sync::fence;
@@ -53,6 +54,19 @@ impl LimiterRef {
     /// The limit that it was opened with.
     pub fn limit(&self) -> Limit {
         self.prepared.definition()
+    }
+
+    /// The limiter's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// What its user is told when there is no such limiter any more.
+    #[cold]
+    pub(crate) fn gone(&self) -> Error {
+        Error::LimiterGone {
+            limiter: Readable(&self.name.to_vec()).to_string(),
+        }
     }
 }
 
@@ -188,7 +202,9 @@ impl Engine {
             // Before the search: an insertion after this moves the bucket on, and the charge fails.
             let bucket = self.region.wide(slot + OVERFLOW).load();
             if !self.is_current_limit(&limiter) {
-                limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                limiter = self
+                    .limiter_ref(&limiter.name)
+                    .ok_or_else(|| limiter.gone())?;
                 continue;
             }
             if phase(bucket) != LIVE {
@@ -210,7 +226,9 @@ impl Engine {
                             self.convert_key(found.cell, found.state, &change, now_ns);
                         }
                         None => {
-                            limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                            limiter = self
+                                .limiter_ref(&limiter.name)
+                                .ok_or_else(|| limiter.gone())?;
                         }
                     }
                 }
@@ -226,7 +244,8 @@ impl Engine {
                         return Ok(checked);
                     }
                 }
-                Err(Error::StaleLimit) => {}
+                // Its limit was changed since it was looked up: look again.
+                Err(Error::LimiterGone { .. }) => {}
                 Err(Error::Full {
                     what: chunk::WHAT, ..
                 }) if self.reclaim_long_names(now_ns) => {}
@@ -289,7 +308,9 @@ impl Engine {
         let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
             if !self.is_current_limit(&limiter) {
-                limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                limiter = self
+                    .limiter_ref(&limiter.name)
+                    .ok_or_else(|| limiter.gone())?;
                 continue;
             }
             let moment = self.moment(now_ns);
@@ -308,7 +329,9 @@ impl Engine {
             let state = KeyState(found.state);
             if state.limit() != limiter.id {
                 let Some(change) = self.change_to(&limiter, state.limit()) else {
-                    limiter = self.limiter_ref(&limiter.name).ok_or(Error::LimiterGone)?;
+                    limiter = self
+                        .limiter_ref(&limiter.name)
+                        .ok_or_else(|| limiter.gone())?;
                     continue;
                 };
                 let value = change

@@ -287,7 +287,9 @@ impl Name {
         bytes
     }
 
-    pub(crate) fn raw_hash(&self) -> u64 {
+    /// The hash of the bytes, of this region: names that differ in it differ.
+    #[inline(always)]
+    pub fn raw_hash(&self) -> u64 {
         self.hash
     }
 }

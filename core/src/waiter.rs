@@ -337,13 +337,18 @@ impl Engine {
         (word & 3 != FREE).then_some((word >> 20) as u32)
     }
 
-    pub(crate) fn count_waiters(&self, cell: u32) -> u32 {
-        let mut count = 0;
-        for_each(&self.region, cell, |_, _| {
-            count += 1;
+    /// How many wait for `cell`, and how many more are of dead sessions; a system call each.
+    pub(crate) fn count_waiters(&self, cell: u32) -> (u32, u32) {
+        let (mut alive, mut dead) = (0, 0);
+        for_each(&self.region, cell, |_, word| {
+            if self.sessions.is_alive(&self.region, session_of(word)) {
+                alive += 1;
+            } else {
+                dead += 1;
+            }
             true
         });
-        count
+        (alive, dead)
     }
 
     /// The lowest ticket among the waits for `cell` that have not given up; with `probe` also not of

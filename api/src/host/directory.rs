@@ -97,6 +97,22 @@ impl RegionDirectory {
         })
     }
 
+    /// Where the region `name` lives or would live. Creates nothing; refuses what [`Self::place`] does,
+    /// but for a directory that isn't there.
+    ///
+    /// # Errors
+    ///
+    /// [`PlaceError`], naming the directory and the way out.
+    pub fn place_if_there(&self, name: &RegionName, sharing: Sharing) -> Result<Place, PlaceError> {
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            _ => self.check(sharing)?,
+        }
+        Ok(Place {
+            path: self.path.join(name.file_name()),
+        })
+    }
+
     /// The regions here, by name. Creates nothing; a directory that doesn't exist has none.
     ///
     /// # Errors
@@ -228,6 +244,30 @@ impl Place {
                 .place(name, sharing)
                 .map(Some),
             Url::ShmPath(path) => Self::at(path).map(Some),
+        }
+    }
+}
+
+impl Place {
+    /// The file of a `shm:` URL, there or not, for those who create none: a directory that doesn't exist
+    /// is no error, and is not made. None for a URL that has no file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Place::of`], but for what isn't there.
+    pub fn if_there(url: &Url, sharing: Sharing) -> Result<Option<Self>, PlaceError> {
+        match url {
+            Url::Mem => Ok(None),
+            Url::Shm(name) => RegionDirectory::of_this_user()?
+                .place_if_there(name, sharing)
+                .map(Some),
+            Url::ShmPath(path) => match Self::at(path) {
+                // That the file isn't there will be found out by whoever opens it.
+                Err(PlaceError::NoParent { parent, .. }) if !parent.exists() => {
+                    Ok(Some(Self { path: path.clone() }))
+                }
+                place => place.map(Some),
+            },
         }
     }
 }

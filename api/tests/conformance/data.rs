@@ -40,7 +40,7 @@ fn outcome<T>(result: sprag::Result<T>) -> (&'static str, Option<T>) {
     match result {
         Ok(value) => ("ok", Some(value)),
         Err(Error::Lost { .. }) => ("lost", None),
-        Err(Error::Stale(_)) => ("stale", None),
+        Err(Error::Stale { .. }) => ("stale", None),
         Err(Error::Duration { .. }) => ("out_of_range", None),
         Err(error) => panic!("{error}"),
     }

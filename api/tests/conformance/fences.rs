@@ -5,7 +5,7 @@ use sprag::Error;
 
 fn highest(error: &Error) -> Option<(u64, u64)> {
     match error {
-        Error::Stale(stale) => Some((stale.token, stale.highest)),
+        Error::Stale { stale, .. } => Some((stale.token, stale.highest)),
         _ => None,
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn a_fence_rejects_the_holder_before(tier: &impl Tier) {
     space.break_lock("a").unwrap();
     let new = space.lock("a").unwrap().acquire().unwrap();
     fence.admit(new.token()).unwrap();
-    assert!(matches!(fence.admit(old.token()), Err(Error::Stale(_))));
+    assert!(matches!(fence.admit(old.token()), Err(Error::Stale { .. })));
 }
 
 // property 9

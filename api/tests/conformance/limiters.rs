@@ -137,7 +137,10 @@ pub(crate) fn another_definition_is_an_error_unless_it_says_update(tier: &impl T
         "3/hour;window=fixed",
     ] {
         let error = other.limiter("l", another).err().unwrap();
-        let Error::Engine(sprag_core::Error::LimitDiffers { existing, asked }) = error else {
+        let Error::Engine(sprag_core::Error::LimitDiffers {
+            existing, asked, ..
+        }) = error
+        else {
             panic!("{error}")
         };
         assert_eq!((existing.as_str(), asked.as_str()), ("3/hour", another));

@@ -1,5 +1,6 @@
 //! Locks and holds.
 
+use super::block_on::block_on;
 use super::tier::Tier;
 use super::{until, waiters};
 use sprag::Error;
@@ -141,9 +142,9 @@ pub(crate) fn a_waiter_gets_the_lock_of_a_holder_whose_lease_ran_out(tier: &impl
     assert_eq!(new.token(), old.token() + 1);
     assert!(!old.is_valid() && !old.is_held());
     assert_eq!(old.lease_left(), Duration::ZERO);
-    assert!(matches!(old.renew(), Err(Error::Lost { token }) if token == old.token()));
+    assert!(matches!(old.renew(), Err(Error::Lost { token, .. }) if token == old.token()));
     let token = old.token();
-    assert!(matches!(old.release(), Err(Error::Lost { token: lost }) if lost == token));
+    assert!(matches!(old.release(), Err(Error::Lost { token: lost, .. }) if lost == token));
     assert!(new.is_held(), "the late release took the newer hold");
 }
 
@@ -157,7 +158,7 @@ pub(crate) fn an_old_token_frees_no_newer_hold_of_the_same_owner(tier: &impl Tie
     let new = lock.acquire().unwrap();
     for token in [old_token, 0, new.token() + 1, u64::MAX] {
         assert!(
-            matches!(lock.release_token(token), Err(Error::Lost { token: lost }) if lost == token)
+            matches!(lock.release_token(token), Err(Error::Lost { token: lost, .. }) if lost == token)
         );
         assert!(matches!(lock.renew_token(token), Err(Error::Lost { .. })));
         assert!(matches!(lock.adopt_token(token), Err(Error::Lost { .. })));
@@ -473,4 +474,136 @@ pub(crate) fn an_inspection_lists_by_prefix_in_order(tier: &impl Tier) {
         ["job", "jobs/1", "jobs/2", &long, "jobs0", "other"]
     );
     assert_eq!(names("jobs/1x"), [""; 0]);
+}
+
+/// Whether it can be stored, and sent to a thread or a task.
+fn is_free<T: Send + 'static>(_: &T) {}
+
+// property 3
+pub(crate) fn owned_locks_and_holds_outlive_the_space_they_came_from(tier: &impl Tier) {
+    let space = tier.space();
+    let other = tier.another(&space);
+    let lock = space.lock("a").unwrap().into_owned();
+    let from_lock = lock.acquire().unwrap();
+    let from_hold = space.lock("b").unwrap().acquire().unwrap().into_owned();
+    let owner = space.owner();
+    let from_owner = owner.lock("c").unwrap().into_owned().acquire().unwrap();
+    let again = owner.lock("c").unwrap().acquire().unwrap().into_owned();
+    let future = space.lock("d").unwrap().into_owned().acquire_async();
+    is_free(&lock);
+    is_free(&from_lock);
+    is_free(&from_hold);
+    is_free(&from_owner);
+    is_free(&future);
+    drop((space, owner));
+    let holds = std::thread::spawn(move || {
+        let from_future = block_on(future).unwrap();
+        assert!(from_lock.is_held() && from_hold.is_held() && from_future.is_held());
+        assert!(from_owner.is_valid() && again.is_valid());
+        (from_lock, from_hold, from_future, from_owner, again)
+    })
+    .join()
+    .unwrap();
+    let is_free = |name| other.lock(name).unwrap().try_acquire().unwrap().is_some();
+    for name in ["a", "b", "c", "d"] {
+        assert!(!is_free(name), "{name}");
+    }
+    let (from_lock, from_hold, from_future, from_owner, again) = holds;
+    from_lock.release().unwrap();
+    drop(from_hold);
+    from_future.into_owned().into_owned().release().unwrap();
+    drop(from_owner);
+    assert!(!is_free("c"), "one of the owner's holds is left");
+    again.release().unwrap();
+    for name in ["a", "b", "c", "d"] {
+        assert!(is_free(name), "{name}");
+    }
+}
+
+// property 5
+pub(crate) fn a_forgotten_hold_ends_with_its_lease(tier: &impl Tier) {
+    let space = tier.space();
+    let ttl = Duration::from_millis(20);
+    let owner = space.owner();
+    let plain = space.lock("a").unwrap().ttl(ttl).unwrap();
+    let owned = space.lock("b").unwrap().ttl(ttl).unwrap().into_owned();
+    let owners = owner.lock("c").unwrap().ttl(ttl).unwrap();
+    std::mem::forget(plain.acquire().unwrap());
+    std::mem::forget(owned.acquire().unwrap());
+    std::mem::forget(owners.acquire().unwrap());
+    plain.acquire().unwrap().release().unwrap();
+    owned.acquire().unwrap().release().unwrap();
+    let next = space.lock("c").unwrap().acquire().unwrap();
+    // Its owner is told once, and begins anew.
+    assert!(matches!(owners.try_acquire(), Err(Error::Lost { .. })));
+    assert!(owners.try_acquire().unwrap().is_none());
+    drop(next);
+    owners.acquire().unwrap().release().unwrap();
+}
+
+// property 8
+pub(crate) fn errors_and_debug_output_name_what_they_are_about(tier: &impl Tier) {
+    let space = tier.space();
+    let names: [(&[u8], &str); 3] = [
+        (b"orders/42", "orders/42"),
+        (b"\xff\n", "\\xff\\x0a"),
+        (
+            b"a name of more than twenty-four bytes",
+            "a name of more than twenty-four bytes",
+        ),
+    ];
+    for (name, shown) in names {
+        let lock = space.lock(name).unwrap();
+        let hold = lock.acquire().unwrap();
+        let token = hold.token();
+        let limiter = space.limiter(name, "3/day").unwrap();
+        let info = space.inspect(name).unwrap().remove(0);
+        for (debug, part) in [
+            (
+                format!("{lock:?}"),
+                format!("Lock {{ name: \"{shown}\", ttl: 30s }}"),
+            ),
+            (
+                format!("{info:?}"),
+                format!("name: \"{shown}\", token: {token}, is_held: true"),
+            ),
+            (
+                format!("{hold:?}"),
+                format!("Hold {{ token: {token}, lease_left: "),
+            ),
+            (
+                format!("{limiter:?}"),
+                format!("name: \"{shown}\", limit: 3/day"),
+            ),
+            (
+                format!("{:?}", space.limiters(name).unwrap()),
+                format!("[LimiterInfo {{ name: \"{shown}\", limit: 3/day, keys: 0 }}]"),
+            ),
+            (
+                format!("{:?}", limiter.check("k", 4).unwrap()),
+                "Decision { is_allowed: false, limit: 3, remaining: 3, retry_after: None"
+                    .to_owned(),
+            ),
+        ] {
+            assert!(debug.contains(&part), "{debug}: {part}");
+        }
+        space.fence(name).unwrap().admit(token).unwrap();
+        space.break_lock(name).unwrap();
+        let debug = format!("{:?}", space.breaks());
+        assert!(debug.contains(&format!("name: \"{shown}\"")), "{debug}");
+        let errors = [
+            hold.release().unwrap_err(),
+            lock.release_token(token).unwrap_err(),
+            lock.renew_token(token).unwrap_err(),
+            lock.adopt_token(token).err().unwrap(),
+            space.limiter(name, "4/day").err().unwrap(),
+            space.fence(name).unwrap().admit(token - 1).unwrap_err(),
+        ];
+        for error in errors {
+            let error = error.to_string();
+            assert!(error.contains(&format!(" {shown} ")), "{error}");
+        }
+    }
+    let error = space.lock("a").unwrap().ttl(Duration::ZERO).unwrap_err();
+    assert_eq!(error.to_string(), "ttl is 0s; it must be 1ms to 366d");
 }

@@ -67,6 +67,9 @@ macro_rules! cases {
                 the_ring_of_breaks_keeps_the_last_64,
                 an_inspection_tells_holder_token_lease_and_waiters,
                 an_inspection_lists_by_prefix_in_order,
+                owned_locks_and_holds_outlive_the_space_they_came_from,
+                a_forgotten_hold_ends_with_its_lease,
+                errors_and_debug_output_name_what_they_are_about,
             ]
         );
         $crate::conformance::instantiate!(

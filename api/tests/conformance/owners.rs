@@ -110,8 +110,8 @@ pub(crate) fn an_owner_that_lost_its_hold_is_told_so(tier: &impl Tier) {
     let hold = lock.acquire().unwrap();
     let token = hold.token();
     assert_eq!(space.break_lock("a").unwrap(), Some(token));
-    assert!(matches!(lock.try_acquire(), Err(Error::Lost { token: lost }) if lost == token));
-    assert!(matches!(hold.release(), Err(Error::Lost { token: lost }) if lost == token));
+    assert!(matches!(lock.try_acquire(), Err(Error::Lost { token: lost, .. }) if lost == token));
+    assert!(matches!(hold.release(), Err(Error::Lost { token: lost, .. }) if lost == token));
     assert_eq!(
         lock.acquire().unwrap().token(),
         token + 1,

@@ -333,7 +333,7 @@ impl Actor {
         let admitted = self.call(op, key, token, || fence.admit(token), |r| yes(r.is_ok()));
         match admitted {
             Ok(()) => true,
-            Err(Error::Stale(_)) => false,
+            Err(Error::Stale { .. }) => false,
             Err(error) => panic!("a fence fails: {error}"),
         }
     }

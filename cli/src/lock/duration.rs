@@ -1,8 +1,8 @@
-//! Durations as arguments: `500ms`, `5s`, `2m`, `1h30m`, or a plain number of seconds, within bounds.
+//! Durations as arguments: `500ms`, `5s`, `2m`, `1h30m`, `7d`, or a plain number of seconds, within bounds.
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Span, SpanRelativeTo};
 
 /// The longest wait and the longest lease: 366 days.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
@@ -28,24 +28,25 @@ pub(super) fn kill_after(text: &str) -> Result<Duration, String> {
 
 fn within(text: &str, way_out: &str) -> Result<Duration, String> {
     let duration = parse(text).ok_or(
-        "not a duration; write 500ms, 5s, 2m or 1h (24h for a day), or a plain number of seconds"
-            .to_owned(),
+        "not a duration; write 500ms, 5s, 2m, 1h30m or 7d, or a plain number of seconds".to_owned(),
     )?;
     Duration::try_from(duration)
         .ok()
         .filter(|duration| (SHORTEST..=LONGEST).contains(duration))
-        .ok_or_else(|| format!("it must be 1ms to 366 days (8784h); {way_out}"))
+        .ok_or_else(|| format!("it must be 1ms to 366d; {way_out}"))
 }
 
 fn parse(text: &str) -> Option<SignedDuration> {
     let is_plain = text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if is_plain {
-        format!("{text}s").parse().ok()
+    let span: Span = if is_plain {
+        format!("{text}s").parse().ok()?
     } else {
-        text.parse().ok()
-    }
+        text.parse().ok()?
+    };
+    // Months and years, which differ in length, are no durations.
+    span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
 }
 
 #[cfg(test)]
@@ -66,6 +67,9 @@ mod tests {
             ("1.5s", 1_500),
             ("1ms", 1),
             ("8784h", 366 * 24 * 3_600_000),
+            ("366d", 366 * 24 * 3_600_000),
+            ("1d", 86_400_000),
+            ("2 days 3h", 2 * 86_400_000 + 3 * 3_600_000),
         ];
         for (text, expected_ms) in cases {
             assert_eq!(wait(text), Ok(Duration::from_millis(expected_ms)), "{text}");
@@ -86,13 +90,18 @@ mod tests {
             "NaN",
             "inf",
             "1e3",
+            "1mo",
+            "1y",
         ] {
             let error = wait(text).expect_err(text);
-            assert!(error.contains("500ms"), "{text}: {error}");
+            assert!(
+                error.contains("500ms") && error.contains("7d"),
+                "{text}: {error}"
+            );
         }
-        for text in ["0", "0s", "999us", "-5s", "8784h1ms", "31622401"] {
+        for text in ["0", "0s", "999us", "-5s", "8784h1ms", "367d", "31622401"] {
             let error = wait(text).expect_err(text);
-            assert!(error.contains("1ms to 366 days"), "{text}: {error}");
+            assert!(error.contains("1ms to 366d"), "{text}: {error}");
             assert!(error.contains("--try"), "{text}: {error}");
         }
         for text in ["99999999999999999999", "9223372036854775808s"] {

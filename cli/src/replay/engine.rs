@@ -13,16 +13,15 @@
 //! it. Until then the era that it was last decided in goes on deciding it; an era is dropped once all
 //! its keys must be full. So every decision is the engine's own, and exact.
 
-use sprag::clock::ManualClock;
-use sprag::limit::TIME_NS_MAX;
-use sprag::{Caps, Limiter, Space};
+use sprag::limit::{Algorithm, Limit, TIME_NS_MAX};
+use sprag::{Caps, Limiter, ManualClock, Space};
 
 use super::decide::Decide;
-use super::limit::{Algorithm, Definition};
 
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
-/// The day of an era's base, whatever the log's: any day will do, since every period divides one.
-const BASE_DAY: u64 = 20_000;
+/// Where an era's time begins, or less than a period before, whatever the log's: any time will do whose
+/// distance from the log's is whole periods, since windows are aligned.
+const BASE_NS: u64 = 20_000 * DAY_NS;
 /// How long an era takes new keys: half the time that a region tells apart, so that a key has the
 /// other half to become full once.
 const ERA_NS: u64 = TIME_NS_MAX / 2;
@@ -35,7 +34,7 @@ const CHUNKS_PER_KEY: u32 = 22;
 
 /// The limiters of one replay.
 pub(crate) struct Engine {
-    limit: sprag::Limit,
+    limit: Limit,
     /// How long after its last request a key can have something used, in nanoseconds.
     fill_ns: u128,
     /// The latest era.
@@ -61,21 +60,18 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Why the definition can't be enforced, in words that tell the user what to do.
-    pub(crate) fn new(definition: Definition, first_at_ns: i64) -> Result<Self, String> {
-        let (count, period_ns) = (definition.limit.count, definition.limit.period.ns());
-        let burst = definition.limit.burst();
-        let (limit, fill_ns) = match definition.algorithm {
-            Algorithm::TokenBucket => (
-                sprag::Limit::token_bucket_with_burst(count, period_ns, burst),
-                (u128::from(burst) * u128::from(period_ns)).div_ceil(u128::from(count)),
-            ),
-            Algorithm::FixedWindow => (
-                sprag::Limit::fixed_window(count, period_ns),
-                u128::from(period_ns),
-            ),
+    /// Why the limit can't be enforced, in words that tell the user what to do.
+    pub(crate) fn new(limit: Limit, first_at_ns: i64) -> Result<Self, String> {
+        let (count, period_ns) = (limit.count(), u128::from(limit.period_ns()));
+        let fill_ns = match limit.algorithm() {
+            Algorithm::FixedWindow => period_ns,
+            // Where nothing is granted, nothing is ever used.
+            _ if count == 0 => 0,
+            _ => {
+                let burst = limit.burst().unwrap_or(count);
+                (u128::from(burst) * period_ns).div_ceil(u128::from(count))
+            }
         };
-        let limit = limit.map_err(|error| error.to_string())?;
         Ok(Self {
             limit,
             fill_ns,
@@ -143,10 +139,12 @@ impl Engine {
 }
 
 impl Era {
-    fn open(limit: sprag::Limit, keys_max: u32, at_ns: i64) -> Result<Self, sprag::Error> {
-        // The remainder is below a day.
-        let of_day_ns = at_ns.rem_euclid(DAY_NS.cast_signed()).cast_unsigned();
-        let clock = ManualClock::starting_at(0, BASE_DAY * DAY_NS + of_day_ns);
+    fn open(limit: Limit, keys_max: u32, at_ns: i64) -> Result<Self, sprag::Error> {
+        let period_ns = limit.period_ns();
+        // The remainder is below a period, which is 366 days at most.
+        let of_period_ns = at_ns.rem_euclid(period_ns.cast_signed()).cast_unsigned();
+        let base_ns = BASE_NS - BASE_NS % period_ns;
+        let clock = ManualClock::starting_at(0, base_ns + of_period_ns);
         let caps = Caps {
             objects: 16,
             limiter_keys: keys_max,

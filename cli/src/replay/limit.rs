@@ -1,65 +1,21 @@
-//! The limit as the user writes it, `30/minute;burst=60`: owns its grammar and its bounds, and never
-//! decides anything by it.
+//! The limit that a replay is asked for: the engine's own text of a limit, and the algorithm where an
+//! option names it. Owns how the two go together; the grammar and the bounds are the engine's.
 
 use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use sprag::Limit;
+use sprag::limit::LimitError;
 
-/// How many, per which unit of time, and how many at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limit {
-    /// Units granted in one period: at least 1.
-    pub(crate) count: u64,
-    /// The period they are granted in.
-    pub(crate) period: Period,
-    /// The burst, where the text names one: at least 1. A token bucket without it holds `count`.
-    pub(crate) burst: Option<u64>,
+/// The value of `--limit`: a limit, and how it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    text: String,
+    limit: Limit,
 }
 
-impl Limit {
-    /// The most units that can be had at one instant.
-    pub(crate) fn burst(&self) -> u64 {
-        self.burst.unwrap_or(self.count)
-    }
-}
-
-/// The unit of time of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Period {
-    /// One second.
-    Second,
-    /// Sixty seconds.
-    Minute,
-    /// Sixty minutes.
-    Hour,
-    /// Twenty-four hours of Unix time, which has no leap seconds.
-    Day,
-}
-
-impl Period {
-    /// Its length in nanoseconds.
-    pub(crate) fn ns(self) -> u64 {
-        let seconds = match self {
-            Self::Second => 1,
-            Self::Minute => 60,
-            Self::Hour => 3_600,
-            Self::Day => 86_400,
-        };
-        seconds * 1_000_000_000
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Second => "second",
-            Self::Minute => "minute",
-            Self::Hour => "hour",
-            Self::Day => "day",
-        }
-    }
-}
-
-/// The formula that a limit is enforced by.
+/// The value of `--algorithm`: the formula that a limit is enforced by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Algorithm {
     /// A bucket of `burst` units, full at first, that refills evenly at the limit's rate
@@ -68,115 +24,60 @@ pub(crate) enum Algorithm {
     FixedWindow,
 }
 
-impl Algorithm {
-    /// Its name on the command line and in reports.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::TokenBucket => "token-bucket",
-            Self::FixedWindow => "fixed-window",
-        }
-    }
-}
-
-/// What to enforce: all that an engine needs to know to create the limiter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Definition {
-    /// The rate and the burst.
-    pub(crate) limit: Limit,
-    /// The formula.
-    pub(crate) algorithm: Algorithm,
-}
-
-impl Definition {
-    /// The most units that one request can ever be granted.
-    pub(crate) fn cost_max(&self) -> u64 {
-        match self.algorithm {
-            Algorithm::TokenBucket => self.limit.burst(),
-            Algorithm::FixedWindow => self.limit.count,
-        }
-    }
-}
-
-/// Why a limit's text was not understood.
+/// Why a limit and an algorithm don't go together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LimitError {
-    #[error("write it as COUNT/PERIOD, such as 30/minute or '30/minute;burst=60'")]
-    Shape,
-    #[error("the {what} '{text}' is not a whole number from 1 to {max}", max = u64::MAX)]
-    Number { what: &'static str, text: String },
-    #[error("the period '{0}' is none of second, minute, hour, day")]
-    Period(String),
-    #[error("the option '{0}' is not known; the only one is burst=COUNT")]
-    Option(String),
-    #[error("burst is given twice; give it once")]
-    BurstTwice,
+pub(crate) enum Mismatch {
+    /// The limit's text says otherwise.
+    #[error("says window=fixed and --algorithm token-bucket says otherwise; leave one of them out")]
+    Window,
+    /// The limit is none by that algorithm.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
-impl FromStr for Limit {
-    type Err = LimitError;
-
-    fn from_str(text: &str) -> Result<Self, LimitError> {
-        let mut parts = text.split(';').map(str::trim);
-        let rate = parts.next().unwrap_or_default();
-        let (count, period) = rate.split_once('/').ok_or(LimitError::Shape)?;
-        let mut limit = Self {
-            count: number("count", count.trim())?,
-            period: period.trim().parse()?,
-            burst: None,
-        };
-        for option in parts {
-            match option.split_once('=') {
-                Some((name, value)) if name.trim() == "burst" => {
-                    let burst = number("burst", value.trim())?;
-                    if limit.burst.replace(burst).is_some() {
-                        return Err(LimitError::BurstTwice);
-                    }
-                }
-                _ => return Err(LimitError::Option(option.to_owned())),
+impl Asked {
+    /// What to enforce: as the text says, or by `algorithm` where that is given.
+    pub(crate) fn limit(&self, algorithm: Option<Algorithm>) -> Result<Limit, Mismatch> {
+        let is_window = self.limit.algorithm() == sprag::limit::Algorithm::FixedWindow;
+        match algorithm {
+            Some(Algorithm::TokenBucket) if is_window => Err(Mismatch::Window),
+            Some(Algorithm::FixedWindow) if !is_window => {
+                Ok(Limit::parse(&format!("{};window=fixed", self.text))?)
             }
+            Some(_) | None => Ok(self.limit),
         }
-        Ok(limit)
     }
 }
 
-impl FromStr for Period {
+impl FromStr for Asked {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
-        match text {
-            "s" | "sec" | "second" | "seconds" => Ok(Self::Second),
-            "m" | "min" | "minute" | "minutes" => Ok(Self::Minute),
-            "h" | "hour" | "hours" => Ok(Self::Hour),
-            "d" | "day" | "days" => Ok(Self::Day),
-            _ => Err(LimitError::Period(text.to_owned())),
-        }
+        Ok(Self {
+            text: text.to_owned(),
+            limit: Limit::parse(text)?,
+        })
     }
 }
 
-/// The text that parses back to the same limit.
-impl fmt::Display for Limit {
+/// As it was written.
+impl fmt::Display for Asked {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.count, self.period.name())?;
-        match self.burst {
-            Some(burst) => write!(formatter, ";burst={burst}"),
-            None => Ok(()),
-        }
+        formatter.write_str(&self.text)
     }
 }
 
-fn number(what: &'static str, text: &str) -> Result<u64, LimitError> {
-    let refuse = || LimitError::Number {
-        what,
-        text: text.to_owned(),
-    };
-    // `u64::from_str` would take a leading plus sign.
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(refuse());
+/// The name of a limit's algorithm, as `--algorithm` has it.
+pub(crate) fn algorithm_name(limit: Limit) -> &'static str {
+    match limit.algorithm() {
+        sprag::limit::Algorithm::FixedWindow => "fixed-window",
+        _ => "token-bucket",
     }
-    match text.parse() {
-        Ok(0) | Err(_) => Err(refuse()),
-        Ok(value) => Ok(value),
-    }
+}
+
+/// The most units that one request can be granted.
+pub(crate) fn cost_max(limit: Limit) -> u64 {
+    limit.burst().unwrap_or(limit.count())
 }
 
 #[cfg(test)]
@@ -184,65 +85,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_limits_are_read_and_written_back() {
-        let cases = [
-            ("30/minute", 30, Period::Minute, None, "30/minute"),
-            ("1/s", 1, Period::Second, None, "1/second"),
-            ("7/hours", 7, Period::Hour, None, "7/hour"),
+    fn a_limit_is_what_the_engine_reads_and_the_option_may_name_its_algorithm() {
+        use Algorithm::{FixedWindow, TokenBucket};
+        let cases: [(&str, Option<Algorithm>, Result<&str, &str>); 14] = [
+            ("30/minute", None, Ok("30/minute")),
+            ("30/minute", Some(TokenBucket), Ok("30/minute")),
+            ("30/minute", Some(FixedWindow), Ok("30/minute;window=fixed")),
+            ("30/minute;window=fixed", None, Ok("30/minute;window=fixed")),
             (
-                " 13 / day ; burst = 40 ",
-                13,
-                Period::Day,
-                Some(40),
-                "13/day;burst=40",
+                "30/minute;window=fixed",
+                Some(FixedWindow),
+                Ok("30/minute;window=fixed"),
             ),
             (
-                "18446744073709551615/sec;burst=1",
-                u64::MAX,
-                Period::Second,
-                Some(1),
-                "18446744073709551615/second;burst=1",
+                "30/minute;window=fixed",
+                Some(TokenBucket),
+                Err("leave one of them out"),
+            ),
+            ("5/10s", None, Ok("5/10s")),
+            (" 7 / hours ; burst = 40 ", None, Ok("7/hour;burst=40")),
+            ("0/minute", None, Ok("0/minute")),
+            ("0/minute", Some(FixedWindow), Ok("0/minute;window=fixed")),
+            ("3/day;burst=3", None, Ok("3/day")),
+            (
+                "3/day;burst=3",
+                Some(FixedWindow),
+                Err("leave the burst out"),
+            ),
+            ("9/2d;burst=4", Some(TokenBucket), Ok("9/2d;burst=4")),
+            (
+                "3/100us",
+                Some(FixedWindow),
+                Err("for a fixed window it must be from"),
             ),
         ];
-        for (text, count, period, burst, canonical) in cases {
-            let limit: Limit = text.parse().unwrap();
-            let expected = Limit {
-                count,
-                period,
-                burst,
-            };
-            assert_eq!(limit, expected, "{text}");
-            assert_eq!(limit.to_string(), canonical, "{text}");
-            assert_eq!(canonical.parse(), Ok(limit), "{text}");
-            assert_eq!(limit.burst(), burst.unwrap_or(count), "{text}");
+        for (text, algorithm, expected) in cases {
+            let asked: Asked = text.parse().expect(text);
+            match (asked.limit(algorithm), expected) {
+                (Ok(limit), Ok(canonical)) => assert_eq!(limit.to_string(), canonical, "{text}"),
+                (Err(error), Err(part)) => {
+                    assert!(error.to_string().contains(part), "{text}: {error}");
+                }
+                (result, _) => panic!("{text}: {result:?}"),
+            }
         }
-    }
-
-    #[test]
-    fn bad_limits_are_refused_and_named() {
-        let cases = [
-            ("", "COUNT/PERIOD"),
-            ("30", "COUNT/PERIOD"),
-            ("30;burst=3/minute", "COUNT/PERIOD"),
-            ("0/minute", "count '0'"),
-            ("-1/minute", "count '-1'"),
-            ("+1/minute", "count '+1'"),
-            ("1.5/minute", "count '1.5'"),
-            ("/minute", "count ''"),
-            ("18446744073709551616/minute", "from 1 to"),
-            ("30/fortnight", "'fortnight' is none of"),
-            ("30/", "'' is none of"),
-            ("30/minute;", "option ''"),
-            ("30/minute;bust=3", "option 'bust=3'"),
-            ("30/minute;burst", "option 'burst'"),
-            ("30/minute;burst=0", "burst '0'"),
-            ("30/minute;burst=", "burst ''"),
-            ("30/minute;burst=1;burst=2", "twice"),
-        ];
-        for (text, part) in cases {
-            let error = text.parse::<Limit>().unwrap_err().to_string();
-            assert!(error.contains(part), "{text}: {error}");
-            assert!(!error.contains('\n'), "{text}: {error}");
+        for text in ["", "30", "30/", "30/fortnight", "-1/minute", "1/s;bust=3"] {
+            assert!(text.parse::<Asked>().is_err(), "{text}");
         }
     }
 }

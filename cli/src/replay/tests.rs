@@ -177,7 +177,7 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
     let cases = [
         ("log", "--limit"),
         ("--limit 1/s", "FILE"),
-        ("log --limit 1/year", "second, minute, hour, day"),
+        ("log --limit 1/year", "second, minute, hour or day"),
         ("log --limit 1/s --by colour", "host, user, method, path"),
         (
             "log --limit 1/s --algorithm leaky",
@@ -194,12 +194,16 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
         ),
         (
             "log --limit 3/s;burst=3 --algorithm fixed-window",
-            "does not have",
+            "leave the burst out",
+        ),
+        (
+            "log --limit 3/s;window=fixed --algorithm token-bucket",
+            "leave one of them out",
         ),
     ];
     for (text, part) in cases {
         let result = args(text).and_then(|args| {
-            definition(&args).map_err(|error| {
+            limit(&args).map_err(|error| {
                 assert_eq!(error.exit_code(), ExitCode::from(2));
                 error.to_string()
             })
@@ -212,8 +216,10 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
         "log --limit 1/s;burst=4 --cost 4 --top 0",
         "- --limit 3/d --algorithm fixed-window --by ip --json",
         "- --limit 3/d --decisions",
+        "- --limit 3/10s;window=fixed --cost 3",
+        "- --limit 0/minute --cost 3",
     ] {
-        assert!(definition(&args(text).expect(text)).is_ok(), "{text}");
+        assert!(limit(&args(text).expect(text)).is_ok(), "{text}");
     }
 }
 

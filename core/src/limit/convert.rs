@@ -32,17 +32,6 @@ pub const fn convert(old: &Prepared, old_value: u128, new: &Prepared, moment: Mo
     }
 }
 
-/// The value that admits no more than either of two values of one limiter: the later arrival time, or
-/// the later window, or more used in the same one.
-///
-/// For a key that leaves a bucket it shared with others: it starts at the shared value, so that moving
-/// out admits nothing anew.
-#[inline]
-#[must_use]
-pub const fn merge_floor(value_a: u128, value_b: u128) -> u128 {
-    if value_a > value_b { value_a } else { value_b }
-}
-
 /// A used cost, exactly: `parts` / `parts_per_cost`.
 #[derive(Clone, Copy)]
 struct Used {

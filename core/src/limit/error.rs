@@ -1,8 +1,11 @@
 //! Why a limit could not be defined. Owns the texts that users read; decides nothing.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use super::definition::Algorithm;
+use crate::span::Span;
 
 /// Why a [`Limit`](super::Limit) was refused. The text names the argument, its bounds and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -10,7 +13,7 @@ use super::definition::Algorithm;
 pub enum LimitError {
     /// The count is above [`COUNT_MAX`](super::COUNT_MAX).
     #[error(
-        "count = {count} is out of bounds: it must be from 0 to {count_max}; \
+        "a count of {count} is out of bounds: it must be from 0 to {count_max}; \
          give the same rate over a shorter period"
     )]
     Count {
@@ -22,8 +25,11 @@ pub enum LimitError {
 
     /// The period is zero, too long, or too short for the algorithm.
     #[error(
-        "period_ns = {period_ns} is out of bounds: for a {algorithm} it must be from \
-         {period_ns_min} to {period_ns_max} nanoseconds; scale count and period together"
+        "a period of {} is out of bounds: for a {algorithm} it must be from {} to {}; \
+         scale count and period together",
+        Period(*period_ns),
+        Span::of_ns(*period_ns_min),
+        Span::of_ns(*period_ns_max)
     )]
     Period {
         /// The algorithm that the bounds belong to.
@@ -38,9 +44,10 @@ pub enum LimitError {
 
     /// The burst is zero, or more than can be kept exactly at this rate.
     #[error(
-        "burst = {burst} is out of bounds: at {count} per {period_ns} ns it must be from 1 to \
+        "a burst of {burst} is out of bounds: at {count} per {} it must be from 1 to \
          {burst_max} (a burst that is not given equals the count); give a burst within the bounds, \
-         or a count of 0 to refuse everything"
+         or a count of 0 to refuse everything",
+        Span::of_ns(*period_ns)
     )]
     Burst {
         /// What was given, or the count when no burst was given.
@@ -55,9 +62,10 @@ pub enum LimitError {
 
     /// Count and period share too few factors for the rate to be kept exactly.
     #[error(
-        "count = {count} per period_ns = {period_ns} reduces to {reduced_count} per \
-         {reduced_period_ns} ns, and a reduced count must be at most {reduced_count_max} to be \
-         kept exactly; use a rounder count, such as {count_hint}"
+        "a count of {count} per {} reduces to {reduced_count} per {}, and a reduced count must be \
+         at most {reduced_count_max} to be kept exactly; use a rounder count, such as {count_hint}",
+        Span::of_ns(*period_ns),
+        Span::of_ns(*reduced_period_ns)
     )]
     RateTooFine {
         /// What was given.
@@ -76,7 +84,7 @@ pub enum LimitError {
 
     /// A burst was given for an algorithm that has none.
     #[error(
-        "burst = {burst} does not apply to a {algorithm}, which admits its whole count at once; \
+        "a burst of {burst} does not apply to a {algorithm}, which admits its whole count at once; \
          leave the burst out, or use a token bucket"
     )]
     BurstNotApplicable {
@@ -143,4 +151,16 @@ pub enum LimitError {
         /// The words as read.
         words: [u64; super::PREPARED_WORDS],
     },
+}
+
+/// A period that was given: one that 64 bits of nanoseconds do not hold comes as the most that they do.
+struct Period(u64);
+
+impl fmt::Display for Period {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            u64::MAX => formatter.write_str("more than 500 years"),
+            ns => Span::of_ns(ns).fmt(formatter),
+        }
+    }
 }

@@ -39,6 +39,7 @@ use crate::key::{self, Hasher};
 use crate::limit::{Limit, Moment, PREPARED_WORDS, Prepared, convert};
 use crate::limiter_key::{KeyState, claimed_limit, reclaimed_at_ns, with_claimed_limit};
 use crate::object::{Kind, Name, Objects, Plain};
+use crate::readable::Readable;
 use crate::region::{LIMITS, Region, header};
 use crate::session::SessionId;
 use crate::sync::{Word, fence};
@@ -204,6 +205,7 @@ impl Engine {
                 }
                 Some(existing) if !update => {
                     return Err(Error::LimitDiffers {
+                        limiter: Readable(&name.to_vec()).to_string(),
                         existing: existing.definition().to_string(),
                         asked: limit.to_string(),
                     });
@@ -290,12 +292,13 @@ impl Engine {
         None
     }
 
-    /// Fails with [`Error::StaleLimit`] if the limiter's limit was changed since `limiter` was opened.
+    /// Fails with [`Error::LimiterGone`] if `limiter` is no longer the limiter of its name: its limit was
+    /// changed, or it is gone.
     pub(crate) fn check_current(&self, limiter: &LimiterRef) -> Result<()> {
         if self.is_current_limit(limiter) {
             Ok(())
         } else {
-            Err(Error::StaleLimit)
+            Err(limiter.gone())
         }
     }
 

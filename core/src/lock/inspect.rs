@@ -2,14 +2,16 @@
 //!
 //! Owns what is shown to people; changes no lock.
 
-use super::State;
+use super::{Grant, State};
 use crate::engine::Engine;
 use crate::object::{Kind, Name, OWN, Objects};
+use crate::readable::Readable;
 use crate::region::{BREAKS, header};
 use crate::session::{Process, SessionId, Sessions};
 use crate::sync::fence;
 use crate::table::{LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::fmt;
 
 /// What an inspection saw of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +24,18 @@ pub struct LockStatus {
     pub hold: Option<HoldStatus>,
     /// How many wait for it.
     pub waiters: u32,
+    /// How many more died while they waited, and are not cleared away yet.
+    pub waiters_dead: u32,
 }
 
 /// What an inspection saw of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldStatus {
-    /// The holder's process; `None` if its session is gone, or the hold is detached.
+    /// The holder's process; `None` if its session was closed, or the hold is detached.
     pub process: Option<Process>,
+    /// Whether the holder's session lives, or the hold is detached. If not, the next one that comes for
+    /// the lock gets it.
+    pub is_alive: bool,
     /// Whether the hold belongs to no session and lives until its lease ends.
     pub detached: bool,
     /// What is left of the lease, in nanoseconds; 0 once it is over.
@@ -38,7 +45,7 @@ pub struct HoldStatus {
 }
 
 /// One forced release, for audit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BreakRecord {
     /// Region time, in nanoseconds.
     pub at_ns: u64,
@@ -48,6 +55,18 @@ pub struct BreakRecord {
     pub by_pid: u32,
     /// The lock's name, its first 96 bytes.
     pub name: Vec<u8>,
+}
+
+impl fmt::Debug for BreakRecord {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("BreakRecord")
+            .field("at_ns", &self.at_ns)
+            .field("token", &self.token)
+            .field("by_pid", &self.by_pid)
+            .field("name", &Readable(&self.name))
+            .finish()
+    }
 }
 
 impl Engine {
@@ -93,23 +112,32 @@ impl Engine {
             let lock = State::decode(state);
             let hold = lock.holder.map(|holder| HoldStatus {
                 process: Sessions::process(&self.region, holder),
+                is_alive: self.is_alive(holder),
                 detached: holder == SessionId::DETACHED,
                 lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
                 since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),
             });
-            let waiters = if lock.queue {
+            let (waiters, waiters_dead) = if lock.queue {
                 self.count_waiters(cell)
             } else {
-                0
+                (0, 0)
             };
             return Some(LockStatus {
                 name,
                 token: lock.token,
                 hold,
                 waiters,
+                waiters_dead,
             });
         }
         None
+    }
+
+    /// The name of the lock that this was a hold of, its name's hash being `name_hash`; `None` if its
+    /// entry was reclaimed since.
+    pub fn name_of_hold(&self, grant: &Grant, name_hash: u64) -> Option<Vec<u8>> {
+        let name = self.status(grant.cell, 0)?.name;
+        (self.region.hasher.hash(&name) == name_hash).then_some(name)
     }
 
     pub(super) fn note_break(&self, name: &Name, token: u64, by: Process, now_ns: u64) {
