@@ -86,6 +86,20 @@ fn a_command_that_is_stopped_when_the_lock_is_lost_never_goes_on() {
 }
 
 #[test]
+fn a_command_that_stops_when_it_is_told_to_end_never_goes_on() {
+    let world = World::new();
+    let running = world.start(
+        &["--kill-after", "1h", "--ttl", "3h", "stops"],
+        "trap 'kill -STOP $$; echo went on' TERM; echo ready; while :; do read x; done",
+    );
+    running.line();
+    let broken = world.space().break_lock("stops").expect("the space works");
+    assert!(broken.is_some());
+    let finished = running.finish_with_open_input();
+    assert_eq!((finished.out.as_str(), finished.code), ("", Some(123)));
+}
+
+#[test]
 fn a_sprag_that_was_stopped_for_longer_than_the_lease_kills_its_command_first_of_all() {
     let world = World::new();
     let running = world.start(

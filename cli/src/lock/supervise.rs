@@ -191,6 +191,10 @@ impl<'h, 's> Supervisor<'h, 's> {
             })?;
             match change {
                 Change::Ended => return Ok(()),
+                // Asked to end, perhaps when it was stopped already: it would have to go on to hear it.
+                Change::Stopped(_) if self.guard.loss().is_some() => {
+                    self.child.signal(libc::SIGKILL);
+                }
                 Change::Stopped(signal) => {
                     self.on_stop(signal);
                     // We may have been stopped ourselves: first of all, is the lock still ours?
