@@ -114,6 +114,7 @@ impl Limiter {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let (by, now_ns) = (inner.session, inner.now_ns());
+        inner.check_in_place_now_and_then(now_ns)?;
         let checked = inner.engine.check(&self.limiter, key, cost, by, now_ns);
         Ok(Decision(checked.map_err(Error::from)?))
     }

@@ -145,6 +145,7 @@ impl<'s> Lock<'s> {
         inner.check_process()?;
         // It may take the lock from a holder whose lease is over.
         let now_ns = inner.precise_ns();
+        inner.check_in_place_now_and_then(now_ns)?;
         let (name, by) = (&self.name, inner.session);
         match inner
             .engine

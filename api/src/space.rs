@@ -13,6 +13,7 @@ use sprag_core::waiter::Wake;
 use sprag_core::{Engine, SessionId};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A set of named objects, opened by URL. Clones share it; the last one closes the session, and what
@@ -33,7 +34,12 @@ pub(crate) struct Inner {
     #[cfg(unix)]
     origin: crate::host::fork::Origin,
     url: String,
+    /// When it was last seen that the region is in place, in nanoseconds of region time.
+    looked_at_ns: AtomicU64,
 }
+
+/// How long a path that is taken often takes it that the region is in place, in nanoseconds.
+const LOOK_NS: u64 = 50_000_000;
 
 /// How long an opening waits for who is resizing or making the region, and in which steps it looks.
 const OPENING_MAX: Duration = Duration::from_secs(10);
@@ -159,6 +165,7 @@ impl SpaceBuilder {
                 #[cfg(unix)]
                 origin,
                 url: url.to_owned(),
+                looked_at_ns: AtomicU64::new(0),
             }),
         })
     }
@@ -515,9 +522,22 @@ impl Inner {
         Ok(())
     }
 
-    /// Fails if the region's file was replaced: asked on slow paths.
+    /// Fails if the region's file was replaced, or this process closed its session's descriptor: asked
+    /// on slow paths.
     pub(crate) fn check_in_place(&self) -> Result<()> {
-        Ok(self.engine.region().check_in_place()?)
+        Ok(self.engine.check_in_place()?)
+    }
+
+    /// The same for paths that are taken often: asks at most every [`LOOK_NS`].
+    pub(crate) fn check_in_place_now_and_then(&self, now_ns: u64) -> Result<()> {
+        // Relaxed: two threads that both look are no harm.
+        let looked_at_ns = self.looked_at_ns.load(Relaxed);
+        if now_ns.wrapping_sub(looked_at_ns) < LOOK_NS {
+            return Ok(());
+        }
+        self.check_in_place()?;
+        self.looked_at_ns.store(now_ns, Relaxed);
+        Ok(())
     }
 
     pub(crate) fn reach(&self) -> Reach {

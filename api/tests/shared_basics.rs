@@ -4,6 +4,7 @@
 
 use sprag::{Caps, Error, Hold, KeepAlive, Space};
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -68,6 +69,77 @@ fn a_hold_in_a_region_that_was_replaced_is_neither_renewed_nor_taken_over_by_its
     let is_replaced = |error| matches!(error, Error::Engine(sprag::EngineError::Replaced { .. }));
     assert!(lock.renew_token(token).is_err_and(is_replaced));
     assert!(lock.adopt_token(token).is_err_and(is_replaced));
+}
+
+/// Does `attempt` until it fails; a space may take some of its time to look whether all is in place.
+fn until_refused<T>(mut attempt: impl FnMut() -> sprag::Result<T>) -> sprag::EngineError {
+    loop {
+        match attempt() {
+            Ok(_) => std::thread::yield_now(),
+            Err(Error::Engine(error)) => return error,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_space_whose_region_was_replaced_grants_and_decides_nothing_new() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let space = Space::open(&format!("shm:{}", path.display())).unwrap();
+    let limiter = space.limiter("l", "1/hour").unwrap();
+    let busy = space.lock("busy").unwrap();
+    let mut hold = busy.acquire().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let mut number = 0;
+    let errors = [
+        until_refused(|| busy.try_acquire()),
+        until_refused(|| {
+            number += 1;
+            space.lock(&format!("new{number}"))?.try_acquire()
+        }),
+        until_refused(|| {
+            number += 1;
+            limiter.check(&format!("new{number}"), 1)
+        }),
+    ];
+    for error in errors {
+        assert!(
+            matches!(error, sprag::EngineError::Replaced { .. }),
+            "{error}"
+        );
+    }
+    assert!(hold.renew().is_err());
+}
+
+// property 1
+#[test]
+fn a_process_that_closes_its_sessions_descriptor_is_told_that_its_holds_are_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let url = format!("shm:{}", path.display());
+    // Its descriptor will be another's, and not for this space to close.
+    let space = ManuallyDrop::new(Space::open(&url).unwrap());
+    let mut hold = ManuallyDrop::new(space.lock("x").unwrap().acquire().unwrap());
+    // As a program does that closes whatever it finds open. Of other tests' descriptors, none is on
+    // this file.
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let mut closed = 0;
+    for entry in open.flatten() {
+        if std::fs::read_link(entry.path()).is_ok_and(|target| target == path) {
+            let descriptor: i32 = entry.file_name().to_str().unwrap().parse().unwrap();
+            // SAFETY: nobody but this test's space uses it, which must bear it.
+            assert_eq!(unsafe { libc::close(descriptor) }, 0);
+            closed += 1;
+        }
+    }
+    assert!(closed > 0);
+    let next = Space::open(&url).unwrap();
+    let taken = next.lock("x").unwrap().try_acquire().unwrap().unwrap();
+    assert!(!hold.is_held());
+    let error = hold.renew().unwrap_err().to_string();
+    assert!(error.contains("was closed"), "{error}");
+    assert!(taken.is_held());
 }
 
 // property 15

@@ -23,9 +23,35 @@ const TAKEN: u64 = 1 << 63;
 /// What [`Error::Full`] says there is no room for.
 pub(crate) const WHAT: &str = "long name";
 
-/// Bytes of the chunks that a name of `len` bytes takes.
+/// Chunks that a name of `len` bytes takes.
+pub(crate) fn count(len: usize) -> u32 {
+    len.div_ceil(PAYLOAD).min(CHAIN_MAX) as u32
+}
+
+/// Bytes of these chunks.
 pub(crate) fn bytes(len: usize) -> u64 {
-    (len.div_ceil(PAYLOAD).min(CHAIN_MAX) * CHUNK_BYTES) as u64
+    u64::from(count(len)) * CHUNK_BYTES as u64
+}
+
+/// Whether chunks are what there is no room for, in the region or in a session's share.
+pub(crate) fn is_lacking(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Full { what: WHAT, .. } | Error::ShareExceeded { what: WHAT, .. }
+    )
+}
+
+/// How many chunks are owned by such as `is_its` picks. Reads all of them.
+pub(crate) fn count_owned(region: &Region, is_its: impl Fn(CellOwner) -> bool) -> u32 {
+    let section = &region.geometry.chunks;
+    let is_counted = |chunk: &u32| {
+        if !region.is_present(section, *chunk) {
+            return false;
+        }
+        let word = region.word(section.at(*chunk)).load(Acquire);
+        word & TAKEN != 0 && is_its(owner_of(word))
+    };
+    (0..section.units).filter(is_counted).count() as u32
 }
 
 fn owner_word(owner: CellOwner) -> u64 {

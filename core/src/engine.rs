@@ -11,6 +11,9 @@ use crate::object::{Kind, Name, Object, Objects};
 use crate::region::Region;
 use crate::session::{Process, SessionId, Sessions};
 use crate::table::{Actor, CellOwner, Found, Table};
+// Of this process, and of nothing that models look at.
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A region opened for use.
 pub struct Engine {
@@ -20,7 +23,38 @@ pub struct Engine {
     pub(crate) limiter_keys: Table<LimiterKeys>,
     /// Percent of each cap that one session may fill.
     share_percent: u32,
+    /// What this process's session has of its shares. Of this process, not of the region.
+    pub(crate) used: Used,
 }
+
+/// Counts of what one session may have only so much of. Only where it has a share, see [`Used::add`].
+#[derive(Default)]
+pub(crate) struct Used {
+    pub(crate) waits: AtomicU32,
+    /// Chunks of long names: what it took since they were last counted is in it, what was freed is not.
+    chunks: AtomicU32,
+    /// Until when no entry with a long name can have become idle, in microseconds of region time.
+    long_quiet_until_us: AtomicU64,
+}
+
+impl Used {
+    /// Adds to a count that may not pass `share`.
+    pub(crate) fn add(count: &AtomicU32, more: u32, share: u32, what: &'static str) -> Result<()> {
+        // Relaxed: a count, that orders nothing.
+        count
+            .fetch_update(Relaxed, Relaxed, |used| {
+                used.checked_add(more).filter(|used| *used <= share)
+            })
+            .map(drop)
+            .map_err(|used| Error::ShareExceeded {
+                what,
+                used: used.into(),
+            })
+    }
+}
+
+/// The longest that a sweep for long names which freed nothing is trusted, in nanoseconds.
+const LONG_QUIET_NS_MAX: u64 = 1_000_000_000;
 
 impl Engine {
     /// An engine over a region of this process alone; one session may fill all of it.
@@ -58,7 +92,19 @@ impl Engine {
     /// this process alone.
     #[cfg(all(not(loom), unix))]
     pub fn session_fd(&self) -> Option<std::os::fd::RawFd> {
-        self.sessions.fd()
+        use std::os::fd::AsRawFd;
+        self.sessions.descriptor().map(|fd| fd.as_raw_fd())
+    }
+
+    /// Fails if the region's file was replaced, or if this process closed the descriptor that keeps its
+    /// session alive: either way its holds are lost. Costs two system calls.
+    pub fn check_in_place(&self) -> Result<()> {
+        self.region.check_in_place()?;
+        #[cfg(all(not(loom), target_os = "linux"))]
+        if let Some(own) = self.sessions.own() {
+            self.region.check_session(own.index())?;
+        }
+        Ok(())
     }
 
     pub(crate) fn new(region: Region, sessions: Sessions, share_percent: u32) -> Self {
@@ -68,6 +114,7 @@ impl Engine {
             region,
             sessions,
             share_percent,
+            used: Used::default(),
         }
     }
 
@@ -78,6 +125,15 @@ impl Engine {
 
     /// Opens a session. Its holds and waits end with it.
     pub fn open_session(&self, process: Process, unix_ns: u64) -> Result<SessionId> {
+        if self.has_share() {
+            let used = Sessions::count_of(&self.region, process).into();
+            if used >= u64::from(self.share_of(self.region.caps().sessions)) {
+                return Err(Error::ShareExceeded {
+                    what: "session",
+                    used,
+                });
+            }
+        }
         let session = self.sessions.open(&self.region, process, unix_ns)?;
         // Whoever replaces the region's file holds every session's lock until it is done. So a
         // session opened before keeps it from replacing, and one opened after finds out here.
@@ -105,15 +161,24 @@ impl Engine {
     }
 
     pub(crate) fn actor(&self, session: SessionId, cap: u32) -> Actor<'_> {
-        let share = match self.share_percent {
-            // The whole: the cap itself is the bound.
-            100.. => u32::MAX,
-            percent => (u64::from(cap) * u64::from(percent) / 100).max(1) as u32,
-        };
         Actor {
             sessions: &self.sessions,
             session,
-            share,
+            share: self.share_of(cap),
+        }
+    }
+
+    /// Whether a session may not have all of the region.
+    pub(crate) fn has_share(&self) -> bool {
+        self.share_percent < 100
+    }
+
+    /// How much of a cap one session may have.
+    pub(crate) fn share_of(&self, cap: u32) -> u32 {
+        match self.share_percent {
+            // The whole: the cap itself is the bound.
+            100.. => u32::MAX,
+            percent => (u64::from(cap) * u64::from(percent) / 100).max(1) as u32,
         }
     }
 
@@ -149,15 +214,32 @@ impl Engine {
                 .find_or_insert(&self.region, &actor, hash, object, now_ns)
         };
         match insert() {
-            Err(Error::Full {
-                what: chunk::WHAT, ..
-            }) if self.reclaim_long_names(now_ns) => insert(),
+            Err(error) if chunk::is_lacking(&error) && self.reclaim_long_names(by, now_ns) => {
+                insert()
+            }
             result => result,
         }
     }
 
     pub(crate) fn write_chunks(&self, owner: CellOwner, name: &[u8]) -> Result<u32> {
+        if self.has_share() {
+            let share = self.share_of(self.region.caps().key_chunks);
+            Used::add(
+                &self.used.chunks,
+                chunk::count(name.len()),
+                share,
+                chunk::WHAT,
+            )?;
+        }
         chunk::write(&self.region, owner, name, |owner| self.is_current(owner))
+    }
+
+    fn creator(&self, owner: CellOwner) -> u16 {
+        if owner.is_limiter_key {
+            self.limiter_keys.creator(&self.region, owner.cell)
+        } else {
+            self.objects.creator(&self.region, owner.cell)
+        }
     }
 
     fn is_current(&self, owner: CellOwner) -> bool {
@@ -168,9 +250,14 @@ impl Engine {
         }
     }
 
-    /// Reclaims every idle entry whose name is in chunks; whether there was any.
+    /// Reclaims every idle entry whose name is in chunks, and counts the chunks of this process's
+    /// session anew; whether there may be room now.
     #[cold]
-    pub(crate) fn reclaim_long_names(&self, now_ns: u64) -> bool {
+    pub(crate) fn reclaim_long_names(&self, by: SessionId, now_ns: u64) -> bool {
+        // Relaxed: a hint of this process.
+        if now_ns / 1_000 < self.used.long_quiet_until_us.load(Relaxed) {
+            return false;
+        }
         let (region, sessions) = (&self.region, &self.sessions);
         let objects = self.objects.free_idle(region, sessions, now_ns, |at, _| {
             Objects::is_long(region, at)
@@ -180,6 +267,22 @@ impl Engine {
             .free_idle(region, sessions, now_ns, |_, state| {
                 LimiterKeys::is_long(state)
             });
-        objects || keys
+        let has_fewer = self.has_share() && {
+            let is_its = |owner| self.is_current(owner) && self.creator(owner) == by.index();
+            let count = chunk::count_owned(region, is_its);
+            self.used.chunks.swap(count, Relaxed) > count
+        };
+        match (objects, keys) {
+            (Err(objects_ns), Err(keys_ns)) if !has_fewer => {
+                let until_ns = objects_ns
+                    .min(keys_ns)
+                    .min(now_ns.saturating_add(LONG_QUIET_NS_MAX));
+                self.used
+                    .long_quiet_until_us
+                    .store(until_ns / 1_000, Relaxed);
+                false
+            }
+            _ => true,
+        }
     }
 }

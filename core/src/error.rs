@@ -144,6 +144,15 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// Something in this process closed the descriptor that keeps its session alive.
+    #[error(
+        "the descriptor that kept this process's session in {path} alive was closed; all holds are \
+         lost; reopen the space, and spare its descriptors when closing others"
+    )]
+    SessionLost {
+        /// The region's file.
+        path: PathBuf,
+    },
     /// The region's owner or mode is not what it must be.
     #[error("{path} {why}; fix its owner and mode, or name another")]
     Permission {

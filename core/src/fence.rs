@@ -7,7 +7,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, Plain};
+use crate::object::{Kind, Name, Plain, TOKEN_MAX};
 use crate::session::SessionId;
 use crate::table::ROUNDS_MAX;
 
@@ -72,8 +72,8 @@ impl Engine {
         Name::new(&self.region, "fence name", name)
     }
 
-    /// Admits `token` if it is not lower than the highest admitted (`once`: strictly higher). One
-    /// exchange; none if the token equals the highest or is rejected.
+    /// Admits `token`, at most [`TOKEN_MAX`], if it is not lower than the highest admitted (`once`: strictly
+    /// higher). One exchange; none if the token equals the highest or is rejected.
     pub fn admit(
         &self,
         name: &Name,
@@ -82,6 +82,15 @@ impl Engine {
         token: u64,
         once: bool,
     ) -> Result<Result<(), Stale>> {
+        // A higher one no lock can have handed out, and admitting it would shut every holder out for ever.
+        if token > TOKEN_MAX {
+            return Err(Error::OutOfRange {
+                what: "token",
+                value: token,
+                min: 1,
+                max: TOKEN_MAX,
+            });
+        }
         let object = self.object(Kind::Fence, name);
         for _ in 0..ROUNDS_MAX {
             let found = match self.find_object(&object) {

@@ -246,9 +246,7 @@ impl Engine {
                 }
                 // Its limit was changed since it was looked up: look again.
                 Err(Error::LimiterGone { .. }) => {}
-                Err(Error::Full {
-                    what: chunk::WHAT, ..
-                }) if self.reclaim_long_names(now_ns) => {}
+                Err(error) if chunk::is_lacking(&error) && self.reclaim_long_names(by, now_ns) => {}
                 // No room is not the key's fault: the bucket that such keys share decides.
                 Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
                     let now_ns = now_ns.max(reclaimed_at_ns(&self.region));

@@ -45,7 +45,6 @@ use crate::object::{Kind, Name, OWN, Object, TOKEN_MAX};
 use crate::region::memory::Line;
 use crate::session::{GENERATION_BITS, Process, SessionId};
 use crate::table::{Entry as _, Found, LIVE, PHASE_MASK, ROUNDS_MAX, field, phase};
-use crate::waiter::PATIENCE_NS;
 use core::sync::atomic::Ordering::Relaxed;
 
 const HELD: u128 = 1 << 3;
@@ -325,14 +324,23 @@ impl Engine {
                     || (holder != by && !self.sessions.is_alive(&self.region, holder))
             }
         };
-        if !is_open || !state.queue || self.first_waiter(found.cell, now_ns, true).is_none() {
+        if !is_open || !state.queue {
             return is_open;
         }
-        // Those who wait come first, but not for ever: all of them may be stopped.
+        let Some(first) = self.first_waiter(found.cell, now_ns, true) else {
+            return true;
+        };
+        // Those who wait come first, each for as long as it may let the lock lie.
         if state.holder.is_none() {
-            return state.time_us.saturating_add(PATIENCE_NS / 1_000) <= now_us;
+            if !first.has_let_lie(state, now_ns) {
+                return false;
+            }
+            self.pass_over(&first);
+            if self.first_waiter(found.cell, now_ns, true).is_none() {
+                return true;
+            }
         }
-        // Their time counts from when the lock is free.
+        // Their time counts from when the lock is free, or from when the one before was passed over.
         let word = self.region.wide(found.at);
         let _ = word.compare_exchange(found.state, state.freed(now_us).encode());
         false

@@ -640,4 +640,11 @@ impl Region {
         }
         Ok(())
     }
+
+    /// Fails unless this process's session of this index is kept alive.
+    #[cfg(all(not(loom), target_os = "linux"))]
+    pub(crate) fn check_session(&self, index: u16) -> Result<()> {
+        let file = self.file.as_ref();
+        file.map_or(Ok(()), |file| file.check_session(index))
+    }
 }

@@ -20,11 +20,15 @@
 //! | 56 | *doorbell* (32 bits): raised when a wait of the session that no thread sleeps on may be ready | anyone |
 //!
 //! ```text
-//!  closed ──(kernel lock, or exchange in memory)──▶ open, generation + 1 ──close or death──▶ closed
+//!          exchange (in a shared region under the line's claim)        kernel lock
+//!  closed ──────────────────────────────────▶ open, generation + 1 ───────────────▶ alive
+//!    ▲                                             death before the lock │            │ close, death
+//!    └───────────────────────────────────────────────────────────────────┴────────────┘
 //! ```
 
 use crate::error::{Error, Result};
 use crate::region::{Region, SESSIONS_MAX, header};
+use crate::sync::Word;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// A session, as state words name it: its line, and the low bits of the line's generation.
@@ -95,6 +99,39 @@ struct Shared {
 
 const OPEN: u64 = 1;
 
+/// Opens a line for its next owner; the owner's generation, or `None` if the line changed since.
+fn open_line(control: &Word, before: u64) -> Option<u64> {
+    let generation = (before >> 8).wrapping_add(1) & u64::from(u32::MAX);
+    control
+        .compare_exchange(before, generation << 8 | OPEN, AcqRel, Relaxed)
+        .is_ok()
+        .then_some(generation)
+}
+
+#[cfg(not(loom))]
+impl Shared {
+    /// Takes the kernel lock of a line that nobody has. The generation rises first: whoever is stopped
+    /// before it has the lock keeps no dead session alive by it. Until it has, it holds the claim, so
+    /// that nobody else opens the line.
+    fn take_line(&self, control: &Word, index: u16) -> Result<Option<u64>> {
+        let claim = ofd::Bytes::claim(index);
+        if !ofd::try_lock(&self.file, claim)? {
+            return Ok(None);
+        }
+        let taken = if ofd::is_alive(&self.file, index) {
+            Ok(None)
+        } else {
+            match open_line(control, control.load(Acquire)) {
+                Some(generation) => ofd::try_lock(&self.file, ofd::Bytes::session(index))
+                    .map(|is_locked| is_locked.then_some(generation)),
+                None => Ok(None),
+            }
+        };
+        ofd::unlock(&self.file, claim);
+        taken
+    }
+}
+
 impl Sessions {
     /// For anonymous memory: sessions live until closed.
     pub(crate) fn local() -> Self {
@@ -119,11 +156,15 @@ impl Sessions {
 
     /// The descriptor whose lock keeps this process's session alive.
     #[cfg(all(not(loom), unix))]
-    pub(crate) fn fd(&self) -> Option<std::os::fd::RawFd> {
-        use std::os::fd::{AsFd, AsRawFd};
-        self.shared
-            .as_ref()
-            .map(|shared| shared.file.as_fd().as_raw_fd())
+    pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        use std::os::fd::AsFd;
+        self.shared.as_ref().map(|shared| shared.file.as_fd())
+    }
+
+    /// The one session opened through this value; `None` over memory of this process alone.
+    #[cfg(all(not(loom), target_os = "linux"))]
+    pub(crate) fn own(&self) -> Option<SessionId> {
+        self.shared.as_ref()?.own.get().copied()
     }
 
     pub(crate) fn counter_at(region: &Region, index: u16, counter: usize) -> usize {
@@ -162,33 +203,9 @@ impl Sessions {
         for i in 0..cap {
             let index = (hint.wrapping_add(u64::from(i)) % u64::from(cap)) as u16;
             let at = region.session_at(index.into());
-            let control = region.word(at);
-            let before = control.load(Acquire);
-            let generation = (before >> 8).wrapping_add(1) & u64::from(u32::MAX);
-            #[cfg(not(loom))]
-            if let Some(shared) = &self.shared {
-                if !ofd::try_lock(&shared.file, ofd::Bytes::session(index))? {
-                    continue;
-                }
-            } else if before & OPEN != 0 {
+            let Some(generation) = self.take_line(region.word(at), index)? else {
                 continue;
-            }
-            #[cfg(loom)]
-            if before & OPEN != 0 {
-                continue;
-            }
-            // In memory this exchange decides; under the kernel lock nobody else writes.
-            let after = generation << 8 | OPEN;
-            if control
-                .compare_exchange(before, after, AcqRel, Relaxed)
-                .is_err()
-            {
-                #[cfg(not(loom))]
-                if let Some(shared) = &self.shared {
-                    ofd::unlock(&shared.file, ofd::Bytes::session(index));
-                }
-                continue;
-            }
+            };
             for (offset, value) in [
                 (8, u64::from(process.pid)),
                 (16, process.start_ns),
@@ -218,6 +235,36 @@ impl Sessions {
             what: "session",
             cap: cap.into(),
         })
+    }
+
+    /// Makes a line the caller's if nobody has it, under a new generation.
+    fn take_line(&self, control: &Word, index: u16) -> Result<Option<u64>> {
+        #[cfg(not(loom))]
+        if let Some(shared) = &self.shared {
+            return shared.take_line(control, index);
+        }
+        let _ = index;
+        let before = control.load(Acquire);
+        if before & OPEN != 0 {
+            return Ok(None);
+        }
+        Ok(open_line(control, before))
+    }
+
+    /// How many sessions a process has open.
+    pub(crate) fn count_of(region: &Region, process: Process) -> u32 {
+        let is_its = |index: &u32| {
+            let word = |offset| {
+                region
+                    .word(region.session_at(*index) + offset)
+                    .load(Relaxed)
+            };
+            word(0) & OPEN != 0
+                && word(8) == u64::from(process.pid)
+                && word(16) == process.start_ns
+                && word(24) == process.pid_namespace
+        };
+        (0..region.caps().sessions).filter(is_its).count() as u32
     }
 
     /// Closes a session: what it holds is up for grabs from now on.
@@ -301,6 +348,10 @@ mod ofd {
 
     impl Bytes {
         pub(super) fn session(_: u16) -> Self {
+            Self
+        }
+
+        pub(super) fn claim(_: u16) -> Self {
             Self
         }
     }

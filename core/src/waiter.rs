@@ -7,7 +7,7 @@
 //!
 //! | bits | field |
 //! |---|---|
-//! | 0..2 | phase: 0 free, 1 claimed, 2 waiting |
+//! | 0..2 | phase: 0 free, 1 claimed, 2 waiting, 3 passed over |
 //! | 2..8, 8..20 | generation and line of the waiting session |
 //! | 20..52 | the lock's cell |
 //! | 52..64 | generation of the slot, one higher for each wait |
@@ -20,15 +20,19 @@
 //! | 4..8 | *sleeper*: 1 while a thread may be asleep on the signal, 2 while its session's doorbell is to be rung instead |
 //! | 8..16 | ticket: its place in the lock's queue |
 //! | 16..24 | region time at which it gives up, in nanoseconds |
+//! | 24..32 | region time at which it queued, in nanoseconds |
 //!
 //! ```text
 //!            claim                  publish               taken the lock, gave up (self);
 //!   free ───────────▶ claimed ───────────────▶ waiting ── its session is dead (anyone) ──▶ free
+//!                                               │   ▲                                       ▲
+//!     its turn, and it let the lock lie (anyone) ▼   │ looked again (self)                   │
+//!                                             passed over ────────── as from waiting ───────┘
 //! ```
 //!
 //! # The turn
 //!
-//! The head of a lock's queue is its lowest ticket among waits that live. Only the head takes a lock
+//! The head of a lock's queue is its lowest ticket among those waiting. Only the head takes a lock
 //! that is free with a queue, by its own exchange on the lock's word. Whoever frees the lock raises
 //! the head's signal. All else is a re-probe: each waiter looks again at least every
 //! [`PROBE_NS`], drops waits of dead sessions, frees the lock of a dead or expired holder, and passes
@@ -36,7 +40,8 @@
 //!
 //! - *dead between freeing and waking*: found at the next probe;
 //! - *head dead*: dropped at the next probe, the next one is head;
-//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], any waiter may take it;
+//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], it is passed over, once, and the
+//!   next one is head, until it looks again itself and has its place back;
 //! - *cancel against grant*: there is no grant by others. A wait that gives up leaves its slot, then
 //!   looks at the lock and passes on the wake that may have been meant for it.
 //!
@@ -46,7 +51,7 @@
 //! no waiter clears *queue*, fences, scans again and, if it now finds one, wakes it (which sets the
 //! bit again). Both fences are `SeqCst`: at least one of the two sees the other's write.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
 use crate::object::{Kind, Name, OWN};
@@ -61,9 +66,13 @@ pub const PROBE_NS: u64 = 50_000_000;
 /// How long a free lock is kept for a head that does not take it, in nanoseconds.
 pub const PATIENCE_NS: u64 = 200_000_000;
 
+/// What there is no room for, in errors.
+const WHAT: &str = "waiter";
+
 const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 const WAITING: u64 = 2;
+const PASSED: u64 = 3;
 
 /// A wait in a lock's queue.
 #[derive(Debug)]
@@ -79,6 +88,23 @@ impl Ticket {
     /// The region time at which the wait gives up, in nanoseconds.
     pub fn until_ns(&self) -> u64 {
         self.until_ns
+    }
+}
+
+/// A wait as a scan of the queue found it.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiter {
+    index: u32,
+    word: u64,
+    number: u64,
+    since_ns: u64,
+}
+
+impl Waiter {
+    /// Whether it is the head of a free lock and has let it lie for [`PATIENCE_NS`].
+    pub(crate) fn has_let_lie(&self, free: State, now_ns: u64) -> bool {
+        let since_ns = self.since_ns.max(free.time_us.saturating_mul(1_000));
+        since_ns.saturating_add(PATIENCE_NS) <= now_ns
     }
 }
 
@@ -136,19 +162,21 @@ pub(crate) fn clear_all(region: &Region) {
     }
 }
 
-/// Calls `visit` with the slot and the word of each wait for `cell` until it returns false.
+/// Calls `visit` with the slot and the word of each wait for `cell`, passed over or not, until it
+/// returns false.
 fn for_each(region: &Region, cell: u32, mut visit: impl FnMut(u32, u64) -> bool) {
     let high = region.word(header::WAITERS_HIGH).load(Acquire);
     for index in 0..high.min(region.caps().waiters.into()) as u32 {
         // Acquire: pairs with the publishing store, so that the record is complete.
         let word = region.waiter_word(index).load(Acquire);
-        if word & 3 == WAITING && (word >> 20) as u32 == cell && !visit(index, word) {
+        if word & WAITING != 0 && (word >> 20) as u32 == cell && !visit(index, word) {
             return;
         }
     }
 }
 
-/// Whether anyone who lives and has not given up waits for `cell`.
+/// Whether anyone who lives and has not given up waits for `cell`. One who was passed over doesn't
+/// count: should the entry go, it finds out and waits anew.
 pub(crate) fn is_awaited(
     region: &Region,
     cell: u32,
@@ -158,7 +186,7 @@ pub(crate) fn is_awaited(
     let mut is_awaited = false;
     for_each(region, cell, |index, word| {
         let until_ns = region.word(region.waiter_at(index) + 16).load(Relaxed);
-        is_awaited = until_ns > now_ns && is_alive(session_of(word));
+        is_awaited = word & 3 == WAITING && until_ns > now_ns && is_alive(session_of(word));
         !is_awaited
     });
     is_awaited
@@ -180,6 +208,7 @@ impl Engine {
                 Ok(found) => found,
                 Err(error) => {
                     self.free_waiter(index, claimed);
+                    self.count_out_wait();
                     return Err(error);
                 }
             };
@@ -187,6 +216,7 @@ impl Engine {
             self.region.half(record + 4).store(0, Relaxed);
             self.region.word(record + 8).store(number, Relaxed);
             self.region.word(record + 16).store(until_ns, Relaxed);
+            self.region.word(record + 24).store(now_ns, Relaxed);
             let word = word_of(WAITING, by, found.cell, claimed >> 52);
             // Release: the record comes before. Only this thread writes a claimed slot.
             self.region.waiter_word(index).store(word, Release);
@@ -206,6 +236,7 @@ impl Engine {
             self.region.waiter_word(index).store(claimed, Release);
         }
         self.free_waiter(index, claimed);
+        self.count_out_wait();
         Err(Error::Damaged {
             what: "a lock never settles",
         })
@@ -235,6 +266,9 @@ impl Engine {
 
     fn claim_waiter(&self, by: SessionId) -> Result<(u32, u64)> {
         let cap = self.region.caps().waiters;
+        if self.has_share() {
+            Used::add(&self.used.waits, 1, self.share_of(cap), WHAT)?;
+        }
         for recover in [false, true] {
             for index in 0..cap {
                 let slot = self.region.waiter_word(index);
@@ -259,8 +293,9 @@ impl Engine {
                 }
             }
         }
+        self.count_out_wait();
         Err(Error::Full {
-            what: "waiter",
+            what: WHAT,
             cap: cap.into(),
         })
     }
@@ -271,6 +306,40 @@ impl Engine {
             .waiter_word(index)
             .compare_exchange(word, free, AcqRel, Relaxed)
             .is_ok()
+    }
+
+    /// Ends the caller's own wait, whether it was passed over or not.
+    fn leave(&self, ticket: &Ticket) {
+        // Only its own waiter takes a wait back from passed over, so one of the two succeeds, unless the
+        // session is taken for dead.
+        let _ = self.free_waiter(ticket.index, ticket.word)
+            || self.free_waiter(ticket.index, ticket.word | PASSED);
+        self.count_out_wait();
+    }
+
+    fn count_out_wait(&self) {
+        if self.has_share() {
+            self.used.waits.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Takes the turn of a wait that let the lock lie for [`PATIENCE_NS`].
+    pub(crate) fn pass_over(&self, first: &Waiter) {
+        let slot = self.region.waiter_word(first.index);
+        // Losing means that it was served, left or was passed over by somebody else.
+        let _ = slot.compare_exchange(first.word, first.word | PASSED, AcqRel, Relaxed);
+    }
+
+    /// Has its place back, should it have been passed over.
+    fn look_again(&self, ticket: &Ticket) {
+        let slot = self.region.waiter_word(ticket.index);
+        if slot
+            .compare_exchange(ticket.word | PASSED, ticket.word, AcqRel, Relaxed)
+            .is_ok()
+        {
+            // As in `enqueue`: it waits, then reads the lock.
+            fence(SeqCst);
+        }
     }
 
     fn drop_if_dead(&self, index: u32, word: u64) -> bool {
@@ -351,18 +420,24 @@ impl Engine {
         (alive, dead)
     }
 
-    /// The lowest ticket among the waits for `cell` that have not given up; with `probe` also not of
-    /// a dead session, for the price of a system call each.
-    pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<(u32, u64)> {
-        let mut first: Option<(u32, u64)> = None;
+    /// The lowest ticket among the waits for `cell` that have neither given up nor been passed over;
+    /// with `probe` also not of a dead session, for the price of a system call each.
+    pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<Waiter> {
+        let mut first: Option<Waiter> = None;
         for_each(&self.region, cell, |index, word| {
             let record = self.region.waiter_at(index);
             let number = self.region.word(record + 8).load(Relaxed);
-            if self.region.word(record + 16).load(Relaxed) > now_ns
-                && first.is_none_or(|(_, lowest)| number < lowest)
+            if word & 3 == WAITING
+                && self.region.word(record + 16).load(Relaxed) > now_ns
+                && first.is_none_or(|first| number < first.number)
                 && !(probe && self.drop_if_dead(index, word))
             {
-                first = Some((index, number));
+                first = Some(Waiter {
+                    index,
+                    word,
+                    number,
+                    since_ns: self.region.word(record + 24).load(Relaxed),
+                });
             }
             true
         });
@@ -376,8 +451,8 @@ impl Engine {
         }
         // Pairs with the fence in `enqueue`: we freed the lock, then scan.
         fence(SeqCst);
-        if let Some((index, _)) = self.first_waiter(cell, now_ns, false) {
-            return Some(self.raise(index));
+        if let Some(first) = self.first_waiter(cell, now_ns, false) {
+            return Some(self.raise(first.index));
         }
         let word = self.objects.state(&self.region, cell);
         let cleared = State {
@@ -391,8 +466,8 @@ impl Engine {
         {
             // Pairs with the fence in `enqueue`: we cleared *queue*, then scan again.
             fence(SeqCst);
-            if let Some((index, _)) = self.first_waiter(cell, now_ns, false) {
-                return Some(self.raise(index));
+            if let Some(first) = self.first_waiter(cell, now_ns, false) {
+                return Some(self.raise(first.index));
             }
         }
         None
@@ -413,16 +488,20 @@ impl Engine {
         let line = self.region.line(self.objects.at(ticket.cell));
         let word = line.state();
         let now_us = now_ns / 1_000;
+        if probe {
+            self.look_again(ticket);
+        }
+        let mut has_passed = false;
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
             if !object.matches(&self.region, line, raw) {
-                self.free_waiter(ticket.index, ticket.word);
+                self.leave(ticket);
                 return Ok(Poll::Moved);
             }
             let state = State::decode(raw);
             if !state.queue {
                 if !self.set_queue(ticket, name, now_ns) {
-                    self.free_waiter(ticket.index, ticket.word);
+                    self.leave(ticket);
                     return Ok(Poll::Moved);
                 }
                 continue;
@@ -442,21 +521,24 @@ impl Engine {
                 });
             }
             let first = self.first_waiter(ticket.cell, now_ns, probe);
-            let is_turn = first.is_none_or(|(_, number)| number >= ticket.number);
-            if is_turn || state.time_us + PATIENCE_NS / 1_000 <= now_us {
+            let ahead = first.filter(|first| first.number < ticket.number);
+            let Some(ahead) = ahead else {
                 Self::check_tokens(raw)?;
                 if let Some(grant) = Self::take(line, ticket.cell, raw, by, now_ns, lease_ns) {
-                    self.free_waiter(ticket.index, ticket.word);
+                    self.leave(ticket);
                     return Ok(Poll::Granted(grant));
                 }
                 continue;
+            };
+            if ahead.has_let_lie(state, now_ns) {
+                self.pass_over(&ahead);
+                // The next one's time counts from now.
+                let _ = word.compare_exchange(raw, state.freed(now_us).encode());
+                has_passed = true;
+                continue;
             }
             // It is another's turn. On a probe, its wake may have been lost with whoever sent it.
-            let wake = if probe {
-                first.map(|(index, _)| self.raise(index))
-            } else {
-                None
-            };
+            let wake = (probe || has_passed).then(|| self.raise(ahead.index));
             return Ok(Poll::Waiting {
                 look_again_ns: now_ns.saturating_add(PROBE_NS),
                 wake,
@@ -471,7 +553,7 @@ impl Engine {
     /// one is returned to be woken instead.
     #[expect(clippy::needless_pass_by_value, reason = "a ticket is left once")]
     pub fn cancel(&self, ticket: Ticket, now_ns: u64) -> Option<Wake> {
-        self.free_waiter(ticket.index, ticket.word);
+        self.leave(&ticket);
         // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.
         fence(SeqCst);
         let raw = self.objects.state(&self.region, ticket.cell).load();

@@ -34,18 +34,27 @@ pub(crate) fn a_fence_admits_once_what_is_newer(tier: &impl Tier) {
     assert_eq!(fence.highest(), 6);
 }
 
-pub(crate) fn a_fence_never_admits_zero_and_admits_the_highest_number(tier: &impl Tier) {
+pub(crate) fn a_fence_never_admits_zero_and_nothing_above_the_highest_token(tier: &impl Tier) {
     let space = tier.space();
     let fence = space.fence("a").unwrap();
     assert_eq!(highest(&fence.admit(0).unwrap_err()), Some((0, 0)));
     assert_eq!(highest(&fence.admit_once(0).unwrap_err()), Some((0, 0)));
-    fence.admit_once(u64::MAX).unwrap();
-    fence.admit(u64::MAX).unwrap();
+    // No lock hands out a higher one, and admitting it would shut every holder out.
+    let max = (1 << 53) - 1;
+    for token in [max + 1, u64::MAX] {
+        let error = fence.admit(token).unwrap_err().to_string();
+        assert!(
+            error.contains("token") && error.contains(&max.to_string()),
+            "{error}"
+        );
+    }
+    fence.admit_once(max).unwrap();
+    fence.admit(max).unwrap();
     assert_eq!(
-        highest(&fence.admit(u64::MAX - 1).unwrap_err()),
-        Some((u64::MAX - 1, u64::MAX))
+        highest(&fence.admit(max - 1).unwrap_err()),
+        Some((max - 1, max))
     );
-    assert_eq!(fence.highest(), u64::MAX);
+    assert_eq!(fence.highest(), max);
 }
 
 // property 3

@@ -112,7 +112,7 @@ macro_rules! cases {
             [
                 a_fence_admits_what_is_not_older,
                 a_fence_admits_once_what_is_newer,
-                a_fence_never_admits_zero_and_admits_the_highest_number,
+                a_fence_never_admits_zero_and_nothing_above_the_highest_token,
                 a_fence_rejects_the_holder_before,
                 fences_and_locks_of_one_name_are_apart,
                 fence_names_have_bounds,

@@ -46,6 +46,9 @@ use crate::sync::{Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+/// What there is no room for, in errors.
+const WHAT: &str = "limit definition";
+
 const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
 const IN_USE: u64 = 2;
@@ -318,6 +321,16 @@ impl Engine {
     }
 
     fn claim_limit(&self, by: SessionId) -> Result<(u32, u64)> {
+        if self.has_share() {
+            let is_its = |id: &u32| {
+                let word = self.limit_control(*id).load(Acquire);
+                word & 3 != FREE && SessionId::from_bits(word >> 2) == by
+            };
+            let used = (0..LIMITS).filter(is_its).count() as u64;
+            if used >= self.share_of(LIMITS).into() {
+                return Err(Error::ShareExceeded { what: WHAT, used });
+            }
+        }
         let hint = self.region.word(header::LIMITS_HINT).fetch_add(1, Relaxed) as u32;
         for recover in [false, true] {
             for i in 0..LIMITS {
@@ -346,7 +359,7 @@ impl Engine {
             }
         }
         Err(Error::Full {
-            what: "limit definition",
+            what: WHAT,
             cap: LIMITS.into(),
         })
     }

@@ -191,6 +191,18 @@ impl Backing {
         }
     }
 
+    /// Fails unless some other description of this file keeps the session of this index alive. Asked of
+    /// this process's own session, whose line says that nobody else has it.
+    pub(crate) fn check_session(&self, index: u16) -> Result<()> {
+        if ofd::is_held(&self.file, index) {
+            Ok(())
+        } else {
+            Err(Error::SessionLost {
+                path: self.path.clone(),
+            })
+        }
+    }
+
     fn is(&self, found: &Metadata) -> bool {
         (found.dev(), found.ino()) == (self.device, self.inode)
     }

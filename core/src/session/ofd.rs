@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`BASE`] + index | the session of that index, for as long as it lives |
 //! | [`SETUP`] | whoever brings the region to another boot, or replaces it |
+//! | [`CLAIM`] + index | whoever opens the session of that index, until it has the byte above |
 //!
 //! Whoever replaces the region holds all session bytes too, so that no session can open meanwhile.
 //!
@@ -20,6 +21,8 @@ use std::os::fd::{AsFd, AsRawFd};
 const BASE: i64 = 1 << 60;
 /// Offset of the byte that serialises setting up; past the last session's.
 const SETUP: i64 = BASE + 5_000;
+/// Offset of the byte that serialises opening session 0.
+const CLAIM: i64 = BASE + 10_000;
 
 /// A run of bytes to lock.
 #[derive(Clone, Copy)]
@@ -44,6 +47,14 @@ impl Bytes {
     pub(crate) fn session(index: u16) -> Self {
         Self {
             start: BASE + i64::from(index),
+            len: 1,
+        }
+    }
+
+    /// The byte of whoever opens that session.
+    pub(super) fn claim(index: u16) -> Self {
+        Self {
+            start: CLAIM + i64::from(index),
             len: 1,
         }
     }
@@ -104,6 +115,11 @@ fn conflict(file: &impl AsFd, bytes: Bytes) -> io::Result<Option<Bytes>> {
 /// says yes: taking a live holder for dead would be worse than waiting for its lease to end.
 pub(crate) fn is_alive(file: &impl AsFd, index: u16) -> bool {
     !matches!(conflict(file, Bytes::session(index)), Ok(None))
+}
+
+/// Whether another open file description certainly holds the byte of `index`.
+pub(crate) fn is_held(file: &impl AsFd, index: u16) -> bool {
+    matches!(conflict(file, Bytes::session(index)), Ok(Some(_)))
 }
 
 /// Whether somebody holds all sessions' bytes at once, as only a replacement of the region does.

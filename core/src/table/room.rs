@@ -57,10 +57,17 @@ impl<F: Flavour> Table<F> {
     ) -> Result<Option<(u32, u32, u128)>> {
         let first = hash as u32 % CELLS_PER_BLOCK;
         let mut probe = Probe::new(region, actor.sessions);
+        let mut unreached = None;
         for is_full in [false, true] {
             for distance in 0..self.blocks_per_partition {
                 let block = self.displaced(home, distance);
-                region.reach(&self.section, block)?;
+                // Where the file can't grow, a block further on may be there already.
+                if unreached.is_none() {
+                    unreached = region.reach(&self.section, block).err();
+                }
+                if unreached.is_some() && !region.is_present(&self.section, block) {
+                    continue;
+                }
                 for step in 0..CELLS_PER_BLOCK {
                     let slot = if distance == 0 { first ^ step } else { step };
                     let cell = block * CELLS_PER_BLOCK + slot;
@@ -75,7 +82,7 @@ impl<F: Flavour> Table<F> {
                 }
             }
         }
-        Ok(None)
+        unreached.map_or(Ok(None), Err)
     }
 
     /// Empties a cell claimed by a session that is gone.
@@ -296,17 +303,17 @@ impl<F: Flavour> Table<F> {
         }
     }
 
-    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell; whether
-    /// there was any.
+    /// Frees every idle entry that `is_wanted` picks by the offset and the state of its cell. If there
+    /// was none, says when there will be one at the earliest, in nanoseconds of region time.
     pub(crate) fn free_idle(
         &self,
         region: &Region,
         sessions: &Sessions,
         now_ns: u64,
         is_wanted: impl Fn(usize, u128) -> bool,
-    ) -> bool {
+    ) -> Result<(), u64> {
         let mut probe = Probe::new(region, sessions);
-        let mut is_any = false;
+        let mut result = Err(u64::MAX);
         self.for_each(region, |cell, at, state| {
             let is_candidate = match phase(state) {
                 LIVE => is_wanted(at, state),
@@ -315,10 +322,14 @@ impl<F: Flavour> Table<F> {
                 _ => false,
             };
             if is_candidate {
-                is_any |= self.try_free(region, &mut probe, cell, now_ns).is_ok();
+                match self.try_free(region, &mut probe, cell, now_ns) {
+                    Ok(()) => result = Ok(()),
+                    Err(Unfree::Until(at_ns)) => result = result.map_err(|ns| ns.min(at_ns)),
+                    Err(Unfree::Empty) => {}
+                }
             }
         });
-        is_any
+        result
     }
 
     /// Says that something may have become idle: the next full table sweeps again, and a sweep under

@@ -34,7 +34,7 @@ pub(crate) fn fill(directory: &Path) {
     fill_up(&ballast);
     let mut refused = 0;
     for i in 0..1_000u32 {
-        for name in [i.to_string(), format!("{i:0>100}")] {
+        for name in [i.to_string(), format!("{i:0>48}")] {
             let name = engine.lock_name(name.as_bytes()).unwrap();
             match engine.try_acquire(&name, me, 0, SECOND) {
                 Ok(Attempt::Granted(_)) => {}
@@ -47,7 +47,7 @@ pub(crate) fn fill(directory: &Path) {
 
     fs::remove_file(&ballast).unwrap();
     for i in 0..1_000u32 {
-        for name in [i.to_string(), format!("{i:0>100}")] {
+        for name in [i.to_string(), format!("{i:0>48}")] {
             let name = engine.lock_name(name.as_bytes()).unwrap();
             engine.try_acquire(&name, me, 0, SECOND).unwrap();
         }

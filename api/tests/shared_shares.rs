@@ -1,0 +1,128 @@
+//! What one session may have of a shared region: a share of each cap, and what is left serves others.
+
+#![cfg(target_os = "linux")]
+
+use sprag::{Caps, EngineError, Error, Space};
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
+
+const CAPS: Caps = Caps {
+    objects: 2_048,
+    limiter_keys: 256,
+    sessions: 16,
+    waiters: 16,
+    key_chunks: 64,
+};
+
+/// A directory with a region of [`CAPS`], of each of which a session may have half.
+struct World {
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn open(&self) -> sprag::Result<Space> {
+        let path = self.directory.path().join("r.sprag");
+        let options = Space::builder().caps(CAPS).share_percent(50);
+        options.open(&format!("shm:{}", path.display()))
+    }
+
+    fn two(&self) -> [Space; 2] {
+        [self.open().unwrap(), self.open().unwrap()]
+    }
+}
+
+/// Which share was used up, and at how many.
+fn share(error: Error) -> (&'static str, u64) {
+    match error {
+        Error::Engine(EngineError::ShareExceeded { what, used }) => (what, used),
+        other => panic!("{other}"),
+    }
+}
+
+/// Does `one` until it fails; what was done and why it failed.
+fn until_it_fails<T>(mut one: impl FnMut(usize) -> sprag::Result<T>) -> (Vec<T>, Error) {
+    let mut done = Vec::new();
+    loop {
+        match one(done.len()) {
+            Ok(next) => done.push(next),
+            Err(error) => return (done, error),
+        }
+        assert!(done.len() < 10_000, "no bound");
+    }
+}
+
+// property 11
+#[test]
+fn waits_have_a_share() {
+    let world = World::new();
+    let [a, b] = world.two();
+    let _hold = a.lock("x").unwrap().acquire().unwrap();
+    let wait = |space: &Space| {
+        let mut future = Box::pin(space.lock("x").unwrap().into_owned().acquire_async());
+        let mut context = Context::from_waker(Waker::noop());
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(result) => result.map(|_| unreachable!("it is held")),
+            Poll::Pending => Ok(future),
+        }
+    };
+    let (mut waits, error) = until_it_fails(|_| wait(&a));
+    assert_eq!((waits.len(), share(error)), (8, ("waiter", 8)));
+    let _other = wait(&b).unwrap();
+    // One that ends makes room for one.
+    drop(waits.pop());
+    waits.push(wait(&a).unwrap());
+    assert_eq!(share(wait(&a).err().unwrap()), ("waiter", 8));
+}
+
+// property 11
+#[test]
+fn long_names_have_a_share_and_idle_ones_make_room() {
+    let world = World::new();
+    let [a, b] = world.two();
+    // Four chunks each.
+    let name = |i: usize| format!("{i:0>180}");
+    let hold = |space: &Space, i| space.lock(&name(i))?.into_owned().acquire();
+    let (mut holds, error) = until_it_fails(|i| hold(&a, i));
+    assert_eq!((holds.len(), share(error)), (8, ("long name", 32)));
+    let _other = hold(&b, 100).unwrap();
+    drop(holds.pop());
+    holds.push(hold(&a, 200).unwrap());
+    assert!(hold(&a, 201).is_err());
+
+    // Limiter keys that find none are decided all the same.
+    let limiter = a.limiter("l", "1/hour").unwrap();
+    assert!(limiter.check(&name(300), 1).unwrap().is_overflow());
+    drop(holds);
+    assert!(!limiter.check(&name(301), 1).unwrap().is_overflow());
+}
+
+// property 11
+#[test]
+fn limits_have_a_share() {
+    let world = World::new();
+    let [a, b] = world.two();
+    let (limiters, error) = until_it_fails(|i| a.limiter(&format!("l{i}"), "1/hour"));
+    assert_eq!(
+        (limiters.len(), share(error)),
+        (512, ("limit definition", 512))
+    );
+    b.limiter("other", "1/hour").unwrap();
+    // Those that are there can still be opened.
+    a.limiter("l7", "1/hour").unwrap();
+}
+
+// property 11
+#[test]
+fn sessions_of_one_process_have_a_share() {
+    let world = World::new();
+    let (mut spaces, error) = until_it_fails(|_| world.open());
+    assert_eq!((spaces.len(), share(error)), (8, ("session", 8)));
+    drop(spaces.pop());
+    world.open().unwrap();
+}
