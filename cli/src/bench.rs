@@ -153,6 +153,7 @@ fn measure(
     out: &mut impl Write,
     all: impl FnOnce(&Ground, &mut Report) -> Result<(), Error>,
 ) -> Result<ExitCode, Error> {
+    at.check()?;
     let ground = Ground::new(at)?;
     let mut report = Report {
         url: ground.url.clone(),
@@ -195,7 +196,7 @@ impl Ground {
     }
 
     fn is_shared(&self) -> bool {
-        self.space.engine().region().is_shared()
+        self.url != "mem:"
     }
 
     /// What so many workers are.

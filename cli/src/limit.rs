@@ -74,6 +74,7 @@ struct Answer {
 
 /// Asks, and prints the answer.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    at.check()?;
     let space = at.open()?;
     let name = printable::bytes(&args.name);
     let limiter = if args.update {

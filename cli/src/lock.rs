@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{Hold, Lock, PlaceError, Span};
+use sprag::{EngineError, Hold, Lock, PlaceError, Span};
 
 use self::guard::Loss;
 use self::shown::Shown;
@@ -169,6 +169,9 @@ pub(crate) enum Error {
         Span(*ttl), Span(guard::TTL_MIN)
     )]
     ShortTtl { ttl: Duration },
+    /// Arguments that don't go together.
+    #[error("{0}")]
+    Usage(String),
     /// What a space of one process can't do.
     #[error("{mode} is of no use with --at mem:, which ends with this command; use --at shm:NAME")]
     Memory { mode: &'static str },
@@ -234,6 +237,7 @@ impl Error {
             | Self::NoCommand { .. }
             | Self::Command { .. }
             | Self::ShortTtl { .. }
+            | Self::Usage(_)
             | Self::Memory { .. }
             | Self::Argument(_) => code::USAGE,
             Self::Busy { code, .. } | Self::TimedOut { code, .. } => *code,
@@ -335,13 +339,27 @@ impl Args {
 /// Does what `args` ask for in the space `at`. `out` is for the token; a command that is run has
 /// the process's own standard output.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    at.check()
+        .map_err(|error| Error::Usage(error.to_string()))?;
     let (name, task) = args.task()?;
-    let space = at.open().map_err(of_opening)?;
     if let Some(mode) = task.option()
-        && !space.engine().region().is_shared()
+        && at.is_memory()
     {
         return Err(Error::Memory { mode });
     }
+    let space = match task {
+        // Where there is no region, nothing is held.
+        Task::Release(token) | Task::Renew(token) => {
+            at.open_existing().map_err(|error| match error {
+                sprag::Error::Engine(EngineError::NotFound { .. }) => Error::NotHeld {
+                    name: Shown::of(name),
+                    token,
+                },
+                error => of_opening(error),
+            })
+        }
+        Task::Run(_) | Task::Acquire => at.open().map_err(of_opening),
+    }?;
     let lock = space
         .lock(printable::bytes(name))
         .and_then(|lock| lock.ttl(args.ttl))

@@ -90,13 +90,19 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
     match &cli.command {
         #[cfg(target_os = "linux")]
         Command::Lock(args) => Ok(lock::run(args, at, out)?),
+        Command::Replay(args) => {
+            at.refuse("replay")?;
+            Ok(replay::run(args, out)?)
+        }
+        Command::Completions(args) => {
+            at.refuse("completions")?;
+            completions::run::<Cli>(args, out)
+        }
         Command::Limit(args) => limit::run(args, at, out),
         Command::Inspect(args) => inspect::run(args, at, out),
         Command::Break(args) => break_lock::run(args, at, out),
         #[cfg(target_os = "linux")]
         Command::Region(command) => region::run(command, at, out),
-        Command::Replay(args) => Ok(replay::run(args, out)?),
         Command::Bench(command) => bench::run(command, at, out),
-        Command::Completions(args) => completions::run::<Cli>(args, out),
     }
 }

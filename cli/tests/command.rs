@@ -55,6 +55,59 @@ fn completions_are_printed_for_each_shell() {
 }
 
 #[test]
+fn a_space_is_refused_where_it_has_no_meaning() {
+    let regions = Regions::new();
+    regions.sprag("limit mail 1/day --key k").answer(0);
+    for (words, code, part) in [
+        ("replay --at shm:x log --limit 1/s", 2, "leave --at out"),
+        (
+            "replay --group-shared log --limit 1/s",
+            2,
+            "leave --group-shared out",
+        ),
+        ("--at mem: replay log --limit 1/s", 2, "leave --at out"),
+        ("completions bash --at shm:x", 2, "leave --at out"),
+        (
+            "completions --group-shared bash",
+            2,
+            "leave --group-shared out",
+        ),
+        ("region ls --at mem:", 2, "leave --at out"),
+        ("region ls --at shm:default", 2, "leave --at out"),
+        ("region check default --at shm:default", 2, "leave --at out"),
+        ("region rm default --at shm:default", 2, "leave --at out"),
+        (
+            "region resize default --locks 5 --at shm:x",
+            2,
+            "leave --at out",
+        ),
+        ("region check --at mem:", 2, "use --at shm:NAME"),
+        ("region check mem:", 2, "name a shm: region"),
+        ("inspect --at mem:", 2, "use --at shm:NAME"),
+        ("break a --at mem:", 2, "use --at shm:NAME"),
+        (
+            "limit l 1/s --key k --at mem: --group-shared",
+            2,
+            "leave it out",
+        ),
+        ("bench lock --at mem: --group-shared", 2, "leave it out"),
+        (
+            "lock --at mem: --group-shared a -- true",
+            64,
+            "leave it out",
+        ),
+    ] {
+        let finished = regions.sprag(words);
+        assert!(
+            finished.error(code).contains(part),
+            "{words}: {}",
+            finished.err
+        );
+    }
+    assert!(regions.path().join("default.sprag").exists());
+}
+
+#[test]
 fn output_that_nobody_reads_is_no_error_and_a_full_disk_is() {
     let regions = Regions::new();
     regions.sprag("limit mail 1/day --key k").answer(0);
