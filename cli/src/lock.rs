@@ -30,7 +30,7 @@ use self::guard::Loss;
 use self::shown::Shown;
 use self::supervise::Times;
 use crate::at::At;
-use crate::printable;
+use crate::{number, printable};
 
 /// The exit codes that are not CMD's own. The page of the command has the same table.
 mod code {
@@ -101,25 +101,25 @@ pub(crate) struct Args {
     /// Wait for at most this long, instead of for ever
     ///
     /// 500ms, 5s, 2m, 1h30m, 7d, or a plain number of seconds; 1ms to 366d.
-    #[arg(short, long, value_name = "DURATION", value_parser = duration::wait, conflicts_with_all = ["release", "renew"])]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::wait, allow_hyphen_values = true, conflicts_with_all = ["release", "renew"])]
     wait: Option<Duration>,
 
     /// How long the lock stays held when nobody renews it
     ///
     /// While CMD runs it is renewed well before; 100ms to 366d then. For --acquire and --renew, 1ms to 366d
     /// from now.
-    #[arg(long, value_name = "DURATION", value_parser = duration::ttl, default_value = "30s", conflicts_with = "release")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::ttl, allow_hyphen_values = true, default_value = "30s", conflicts_with = "release")]
     ttl: Duration,
 
     /// How long CMD has to end after SIGTERM when the lock was taken away by force
     ///
     /// Somebody else may have the lock then, so not for longer than need be. The end of the lease is
     /// a bound to this as well.
-    #[arg(short, long, value_name = "DURATION", value_parser = duration::kill_after, default_value = "1s", conflicts_with = "mode")]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::kill_after, allow_hyphen_values = true, default_value = "1s", conflicts_with = "mode")]
     kill_after: Duration,
 
     /// The exit code when the lock was not to be had, instead of 75 and 124
-    #[arg(short = 'E', long, value_name = "N", conflicts_with_all = ["release", "renew"])]
+    #[arg(short = 'E', long, value_name = "N", value_parser = number::within::<u8>(0..=255), allow_hyphen_values = true, conflicts_with_all = ["release", "renew"])]
     conflict_exit_code: Option<u8>,
 
     /// Take the lock, print its token, and leave it held until it is released or --ttl is over
@@ -127,11 +127,11 @@ pub(crate) struct Args {
     acquire: bool,
 
     /// Release the lock that is held under this token
-    #[arg(long, value_name = "TOKEN", value_parser = token::parse)]
+    #[arg(long, value_name = "TOKEN", value_parser = token::parse, allow_hyphen_values = true)]
     release: Option<u64>,
 
     /// Let the lease of the lock that is held under this token start anew
-    #[arg(long, value_name = "TOKEN", value_parser = token::parse)]
+    #[arg(long, value_name = "TOKEN", value_parser = token::parse, allow_hyphen_values = true)]
     renew: Option<u64>,
 
     /// Print what was done as one JSON object; for --acquire, --release and --renew

@@ -10,7 +10,7 @@ use sprag::{Caps, EngineError};
 
 use crate::at::At;
 use crate::error::Error;
-use crate::{inspect, output, printable};
+use crate::{inspect, number, output, printable};
 
 /// Times that a check looks before it takes a finding for one: steps in passing are gone by then.
 const LOOKS: u32 = 3;
@@ -61,23 +61,23 @@ pub(crate) struct ResizeArgs {
     region: String,
 
     /// Locks, fences and limiter names together
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     locks: Option<u32>,
 
     /// Keys of all limiters together
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     limiter_keys: Option<u32>,
 
     /// Programs that have the space open at one time
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     sessions: Option<u32>,
 
     /// Waits at one time
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     waiters: Option<u32>,
 
     /// Pieces of 48 bytes for names over 24 bytes and limiter keys over 16
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     key_chunks: Option<u32>,
 
     /// Print the region as ls would, as a JSON object
