@@ -46,6 +46,7 @@ mod lock;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
+mod share;
 mod space;
 mod wait;
 

@@ -1,20 +1,20 @@
-//! The files of `shm:` spaces from outside: listing, probing, removing, resizing.
+//! The files of `shm:` spaces: listing, probing, checking, removing, resizing.
 //!
-//! Owns the way from a URL to a file. What a region's bytes mean is the engine's; whether one
-//! contradicts itself is asked of an open space ([`sprag_core::Engine::check_region`]).
+//! Owns the way from a URL to a file. What a region's bytes mean is the engine's.
 
 use crate::clock::Clock;
 use crate::host::directory::{Sharing, list_regions};
 use crate::host::identity::ProcessIdentity;
 use crate::host::place::{Place, Url};
 use crate::space::birth;
-use crate::{Caps, Error, Result};
+use crate::{Caps, Error, Result, Space};
 use sprag_core::region::file;
 use std::path::PathBuf;
 
 pub use crate::host::directory::RegionFile;
 pub use crate::host::place::RegionName;
 pub use sprag_core::region::file::Info;
+pub use sprag_core::{Check, Finding};
 
 /// The regions in this user's directory (`$SPRAG_DIR`, else `/dev/shm/sprag-UID`), by name.
 pub fn list() -> Result<Vec<RegionFile>> {
@@ -39,6 +39,13 @@ pub fn resize(url: &str, group_shared: bool, caps: Caps) -> Result<()> {
     let boot_id = ProcessIdentity::of_this_process()?.boot_id;
     let birth = birth(&Clock::host()?, boot_id)?;
     Ok(file::resize(&path(url, group_shared)?, caps, birth)?)
+}
+
+/// Walks through all of an open space's region and tells what contradicts itself. Changes nothing and
+/// stops nobody; in a region in use a finding can be a step that somebody is in the middle of, and is gone
+/// when looked for again.
+pub fn check(space: &Space) -> Check {
+    space.inner.engine.check_region()
 }
 
 fn path(url: &str, group_shared: bool) -> Result<PathBuf> {

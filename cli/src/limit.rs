@@ -10,7 +10,7 @@ use sprag::{Decision, Limit, Limiter};
 
 use crate::at::At;
 use crate::error::Error;
-use crate::{output, printable, span};
+use crate::{number, output, printable, span};
 
 /// Ask whether a key may go on, and take its share if so
 ///
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     key: OsString,
 
     /// How much to take
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::within::<u64>(0..=u64::MAX), allow_hyphen_values = true)]
     cost: u64,
 
     /// Only look: take nothing
@@ -74,6 +74,7 @@ struct Answer {
 
 /// Asks, and prints the answer.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    at.check()?;
     let space = at.open()?;
     let name = printable::bytes(&args.name);
     let limiter = if args.update {
