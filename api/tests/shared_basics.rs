@@ -174,7 +174,8 @@ fn a_space_ends_with_its_last_owned_hold_or_future() {
         let space = Space::open(&url).unwrap();
         space.lock("a").unwrap().acquire().unwrap().into_owned()
     };
-    let ways: [(&str, fn(Hold<'static>)); 4] = [
+    type End = fn(Hold<'static>);
+    let ways: [(&str, End); 4] = [
         ("dropped", drop),
         ("released", |hold| hold.release().unwrap()),
         ("owned again", |hold| drop(hold.into_owned())),

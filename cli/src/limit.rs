@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use sprag::{Decision, Limit, Limiter};
+use sprag::{Decision, EngineError, Limit, Limiter, NAME_BYTES_MAX};
 
 use crate::at::At;
 use crate::error::Error;
@@ -75,6 +75,15 @@ struct Answer {
 /// Asks, and prints the answer.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.check()?;
+    // Before anything is created for their sake.
+    for (what, name) in [("limiter name", &args.name), ("key", &args.key)] {
+        let len = name.len();
+        if !(1..=NAME_BYTES_MAX).contains(&len) {
+            let max = NAME_BYTES_MAX;
+            let error = EngineError::NameLength { what, len, max };
+            return Err(sprag::Error::Engine(error).into());
+        }
+    }
     let space = at.open()?;
     let name = printable::bytes(&args.name);
     let limiter = if args.update {

@@ -36,6 +36,14 @@ pub(crate) fn line(
         }
         line.push_str(tip.unwrap_or(part));
     }
+    let args: Vec<OsString> = args.into_iter().collect();
+    if error.kind() == ErrorKind::InvalidUtf8
+        && let Some(arg) = args.iter().find(|arg| arg.to_str().is_none())
+    {
+        let arg = printable::name(printable::bytes(arg));
+        line =
+            format!("'{arg}' is not UTF-8; only names, keys, files and commands may be any bytes");
+    }
     let command = subcommand(whole, args);
     if let Some(remark) = remark(error, &command) {
         line = remark;

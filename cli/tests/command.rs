@@ -118,6 +118,25 @@ fn wrong_arguments_are_told_in_one_line_with_the_way_out() {
             finished.err
         );
     }
+    #[cfg(unix)]
+    for args in [
+        [&b"inspect"[..], b"--at", b"shm:\xff"],
+        [b"limit", b"a", b"\xff/s"],
+    ] {
+        let args = args.map(std::os::unix::ffi::OsStrExt::from_bytes);
+        let finished = regions.run::<&std::ffi::OsStr>(args);
+        assert!(finished.error(2).contains("\\xff"), "{}", finished.err);
+        assert!(finished.err.contains("is not UTF-8"), "{}", finished.err);
+    }
+    let long = "n".repeat(1_025);
+    for (name, key) in [("", "k"), (&long, "k"), ("a", ""), ("a", &long)] {
+        let finished = regions.run(["limit", name, "1/s", "--key", key]);
+        assert!(
+            finished.error(2).contains("1 to 1024 bytes"),
+            "{}",
+            finished.err
+        );
+    }
     let odd = regions.run(["limit", "a", "1/\n\u{1b}[31m\nUsage: x", "--key", "k"]);
     assert!(!odd.error(2).contains(char::is_control), "{}", odd.err);
     assert_eq!(std::fs::read_dir(regions.path()).unwrap().count(), 0);
