@@ -443,7 +443,7 @@ impl Region {
             self.waiter_word(waiter).share();
             self.half(self.waiter_at(waiter)).share();
             self.half(self.waiter_at(waiter) + 4).share();
-            words(self.waiter_at(waiter) + 8, 2);
+            words(self.waiter_at(waiter) + 8, 3);
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
             let count = self.word(counters);
