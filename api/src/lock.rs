@@ -483,8 +483,10 @@ impl Drop for Hold<'_> {
 
 impl fmt::Debug for Hold<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.space.engine.name_of_hold(&self.grant, self.name_hash);
         formatter
             .debug_struct("Hold")
+            .field("lock", &name.as_deref().map(Readable))
             .field("token", &self.token())
             .field("lease_left", &self.lease_left())
             .field("is_kept_alive", &self.kept.is_some())

@@ -91,7 +91,7 @@ pub(crate) struct RmArgs {
     /// The region: NAME, /path, or a shm: URL
     region: String,
 
-    /// Also while programs have it open: they lose their holds, and an error tells them
+    /// Also while programs have it open, or scripts hold a lock: those are lost, and an error tells them
     #[arg(long)]
     force: bool,
 

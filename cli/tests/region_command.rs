@@ -212,3 +212,22 @@ fn a_path_may_have_a_colon_in_it() {
     let check = regions.sprag(&format!("region check {}", path.display()));
     assert!(check.answer(0).contains("sound"), "{}", check.out);
 }
+
+#[test]
+fn a_region_with_a_lock_that_a_script_holds_is_in_use() {
+    let regions = Regions::new();
+    let token = regions.sprag("lock --acquire --ttl 1h --at shm:r deploy");
+    let token = token.answer(0).trim();
+    for words in ["region rm r", "region resize r --locks 100"] {
+        let refused = regions.sprag(words);
+        assert!(
+            refused.error(1).contains("1 detached holds"),
+            "{}",
+            refused.err
+        );
+    }
+    regions
+        .sprag(&format!("lock --release {token} --at shm:r deploy"))
+        .answer(0);
+    regions.sprag("region rm r").answer(0);
+}
