@@ -344,6 +344,7 @@ mod ofd {
     use crate::error::{Error, Result};
     use std::os::fd::AsFd;
 
+    #[derive(Clone, Copy)]
     pub(super) struct Bytes;
 
     impl Bytes {

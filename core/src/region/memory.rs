@@ -75,6 +75,7 @@ mod mapped {
         }
 
         /// Maps `len` bytes of `file`, shared and writable.
+        #[cfg(target_os = "linux")]
         pub(crate) fn of_file(file: &File, len: usize) -> io::Result<Self> {
             let map = MmapOptions::new().len(len).map_raw(file)?;
             Ok(Self::new(map, len))
