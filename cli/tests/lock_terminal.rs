@@ -79,7 +79,7 @@ fn a_pipelines_other_members_keep_the_terminal() {
     let mut session = session(
         &world,
         "set -m; LOCK pipe -- sh -c 'echo piped; exec tail -f /dev/null' | \
-         sh -c 'read line; echo $line; read key </dev/tty; echo key $key; trap \"\" INT; read more; echo end'; echo over",
+         sh -c 'read line; echo $line; read key </dev/tty; trap \"\" INT; echo key $key; read more; echo end'; echo over",
     );
     session.expect("piped");
     session.write("q\n");
