@@ -37,7 +37,10 @@ struct State {
     /// The last number given to a lease or to a future's wait.
     last_id: u64,
     leases: Vec<Renewal>,
+    /// Wakers of the futures that asked since the thread last looked.
     futures: Vec<(u64, Waker)>,
+    /// Futures that wait, asked since or not: the thread must be there when one that was woken asks again.
+    waits: usize,
 }
 
 impl State {
@@ -178,8 +181,8 @@ fn run(space: &Weak<Inner>) {
             .retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
         let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
         let is_waiting = !wakers.is_empty();
-        state.is_running = is_waiting || next_ns.is_some();
-        state.is_probing = is_waiting;
+        state.is_running = state.waits > 0 || next_ns.is_some();
+        state.is_probing = is_waiting || next_ns.is_none();
         let is_over = !state.is_running;
         drop(state);
         // A waker or a callback that panics must not end the renewal of the others.
@@ -255,7 +258,10 @@ impl Wait {
             .engine
             .enqueue(name, inner.session, now_ns, u64::MAX)?;
         inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
-        let id = inner.background.state.lock().next_id();
+        let mut state = inner.background.state.lock();
+        let id = state.next_id();
+        state.waits += 1;
+        drop(state);
         Ok(Self {
             inner: inner.clone(),
             id,
@@ -333,7 +339,8 @@ impl Drop for Wait {
         }
         let mut state = self.inner.background.state.lock();
         let waker = self.take_waker(&mut state);
-        let is_last = state.is_running && state.leases.is_empty() && state.futures.is_empty();
+        state.waits -= 1;
+        let is_last = state.is_running && state.leases.is_empty() && state.waits == 0;
         drop(state);
         drop(waker);
         if is_last {
@@ -366,10 +373,12 @@ mod tests {
             let mut other = pin!(lock.acquire_async());
             assert!(other.as_mut().poll(&mut context).is_pending());
         }
+        let is_running = || space.inner.background.state.lock().is_running;
         let before = rings();
+        assert!(is_running(), "one is left, woken or not");
         drop(first);
         assert_ne!(rings(), before);
-        while space.inner.background.state.lock().is_running {
+        while is_running() {
             std::thread::yield_now();
         }
     }

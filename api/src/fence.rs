@@ -59,6 +59,6 @@ impl fmt::Debug for Fence {
             .debug_struct("Fence")
             .field("name", &Readable(&self.name.to_vec()))
             .field("highest", &self.highest())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -13,6 +13,9 @@ pub mod fork;
 pub mod futex;
 #[cfg(target_os = "linux")]
 pub mod identity;
+#[cfg(not(target_os = "linux"))]
+#[path = "host/no_identity.rs"]
+pub mod identity;
 pub(crate) mod page;
 pub mod place;
 #[cfg(unix)]

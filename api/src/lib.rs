@@ -46,6 +46,7 @@ mod lock;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
+mod share;
 mod space;
 mod wait;
 
@@ -58,6 +59,7 @@ pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
 pub use owner::{Owner, OwnerHold, OwnerLock};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
+pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::BreakRecord;
 pub use sprag_core::region::Caps;

@@ -1,13 +1,13 @@
 //! Locks and holds.
 
 use crate::background::{Kept, Wait};
+use crate::share::Share;
 use crate::space::Inner;
 use crate::wait::{self, Granted};
 use crate::{Error, Result, Space};
 use sprag_core::lock::{Attempt, Grant, LEASE_NS_MAX, LEASE_NS_MIN, Released, Renewed};
 use sprag_core::readable::Readable;
 use sprag_core::{Name, SessionId};
-use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -46,7 +46,7 @@ pub(crate) const DEFAULT_TTL_NS: u64 = 30_000_000_000;
 /// ```
 #[derive(Clone)]
 pub struct Lock<'s> {
-    space: Cow<'s, Space>,
+    space: Share<'s>,
     name: Name,
     lease_ns: u64,
 }
@@ -56,7 +56,7 @@ impl<'s> Lock<'s> {
     pub(crate) fn new(space: &'s Space, name: &[u8]) -> Result<Self> {
         let name = space.inner.engine.lock_name(name)?;
         Ok(Self {
-            space: Cow::Borrowed(space),
+            space: Share::borrow(&space.inner),
             name,
             lease_ns: DEFAULT_TTL_NS,
         })
@@ -66,7 +66,7 @@ impl<'s> Lock<'s> {
     /// task. Its holds and futures have a share each, which costs two atomic additions more.
     pub fn into_owned(self) -> Lock<'static> {
         Lock {
-            space: Cow::Owned(self.space.into_owned()),
+            space: self.space.to_owned(),
             name: self.name,
             lease_ns: self.lease_ns,
         }
@@ -118,7 +118,7 @@ impl<'s> Lock<'s> {
             None if timeout.is_zero() => self.try_acquire_slowly().map_err(|error| *error),
             None => {
                 let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-                let until_ns = self.space.inner.precise_ns().saturating_add(timeout_ns);
+                let until_ns = self.space.precise_ns().saturating_add(timeout_ns);
                 self.acquire_until(until_ns).map_err(|error| *error)
             }
         }
@@ -129,7 +129,7 @@ impl<'s> Lock<'s> {
     /// for it is written in words and read, at once, in wider pieces than the processor forwards.
     #[inline(always)]
     fn take_if_free(&self) -> Option<Hold<'s>> {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process().ok()?;
         let now_ns = inner.now_ns();
         let (name, by) = (&self.name, inner.session);
@@ -141,7 +141,7 @@ impl<'s> Lock<'s> {
 
     #[cold]
     fn try_acquire_slowly(&self) -> Result<Option<Hold<'s>>, Box<Error>> {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process()?;
         // It may take the lock from a holder whose lease is over.
         let now_ns = inner.precise_ns();
@@ -172,7 +172,7 @@ impl<'s> Lock<'s> {
         if let Some(hold) = self.try_acquire_slowly()? {
             return Ok(Some(hold));
         }
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         let granted = wait::wait(inner, &self.name, self.lease_ns, until_ns)?;
         Ok(granted.map(|Granted { grant, asked_at_ns }| self.hold(grant, asked_at_ns)))
     }
@@ -190,7 +190,7 @@ impl<'s> Lock<'s> {
     /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`].
     /// [`Error::Lost`] if the lock is not held under this token.
     pub fn release_token(&self, token: u64) -> Result<()> {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process()?;
         let released = inner
             .engine
@@ -205,7 +205,7 @@ impl<'s> Lock<'s> {
     /// Sets the lease of the hold with this token to this handle's, from now. [`Error::Lost`] if the lock
     /// is not held under this token, or its lease is over.
     pub fn renew_token(&self, token: u64) -> Result<()> {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
@@ -222,7 +222,7 @@ impl<'s> Lock<'s> {
     /// goes from one process to another. [`Error::Lost`] if the lock is not held under this token, or its
     /// lease is over.
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
@@ -243,7 +243,6 @@ impl<'s> Lock<'s> {
             deadline_ns: asked_at_ns + self.lease_ns,
             name_hash: self.name.raw_hash(),
             kept: None,
-            is_over: false,
         }
     }
 }
@@ -277,6 +276,15 @@ pub(crate) fn release(inner: &Inner, grant: &Grant) -> bool {
     finish_release(inner, released)
 }
 
+/// That a hold is lost, by the name of its lock if that can still be told. Takes what it needs of the hold,
+/// not the hold: so that lives in registers.
+#[cold]
+#[inline(never)]
+fn lost(inner: &Inner, grant: Grant, name_hash: u64) -> Error {
+    let name = inner.engine.name_of_hold(&grant, name_hash);
+    Error::lost(name.as_deref(), grant.token)
+}
+
 #[inline(always)]
 fn finish_release(inner: &Inner, released: Released) -> bool {
     match released {
@@ -298,31 +306,29 @@ fn finish_release(inner: &Inner, released: Released) -> bool {
 /// closed; kept alive, until [`KeepAlive::at_most`] is over.
 #[must_use = "dropping a hold releases the lock"]
 pub struct Hold<'s> {
-    space: Cow<'s, Space>,
+    space: Share<'s>,
+    /// With no token, 0, once nothing is left to release: it is done, or handed on. No flag beside it, for
+    /// a byte would cost as much as the release.
     grant: Grant,
     lease_ns: u64,
     /// Region time until which the holder may take the lock for its own.
     deadline_ns: u64,
     /// To make sure of the lock's name when that is asked for.
     name_hash: u64,
-    kept: Option<Box<Kept>>,
-    /// Whether nothing is left to release: done, or handed on.
-    is_over: bool,
+    kept: Option<Kept>,
 }
 
 impl Hold<'_> {
     /// The same hold, with a share of the space instead of a borrow of it: for a struct, a thread or a
     /// task.
     pub fn into_owned(mut self) -> Hold<'static> {
-        self.is_over = true;
         Hold {
-            space: Cow::Owned(Space::clone(&self.space)),
-            grant: self.grant,
+            space: self.space.to_owned(),
+            grant: self.take_grant(),
             lease_ns: self.lease_ns,
             deadline_ns: self.deadline_ns,
             name_hash: self.name_hash,
             kept: self.kept.take(),
-            is_over: false,
         }
     }
 
@@ -336,23 +342,20 @@ impl Hold<'_> {
     /// towards `false` near the end. Async-signal-safe.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process().is_ok()
             && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns()
     }
 
     /// What is left of the lease by the holder's own clock; zero once it is over.
     pub fn lease_left(&self) -> Duration {
-        Duration::from_nanos(
-            self.deadline_ns()
-                .saturating_sub(self.space.inner.precise_ns()),
-        )
+        Duration::from_nanos(self.deadline_ns().saturating_sub(self.space.precise_ns()))
     }
 
     /// Whether the lock is still held under this token, by the engine's word: one load more than
     /// [`is_valid`](Self::is_valid), and also notices a broken lock.
     pub fn is_held(&self) -> bool {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         self.is_valid()
             && inner.engine.is_held(&self.grant, inner.precise_ns())
             && inner.check_in_place().is_ok()
@@ -360,18 +363,15 @@ impl Hold<'_> {
 
     /// The grant and the holder's own deadline, for whoever releases in this hold's stead.
     pub(crate) fn into_parts(mut self) -> (Grant, u64) {
-        self.is_over = true;
-        (self.grant, self.deadline_ns)
+        (self.take_grant(), self.deadline_ns)
     }
 
-    #[cold]
-    fn lost(&self) -> Error {
-        let name = self
-            .space
-            .inner
-            .engine
-            .name_of_hold(&self.grant, self.name_hash);
-        Error::lost(name.as_deref(), self.grant.token)
+    /// The grant, of which nothing is left to do here.
+    #[inline(always)]
+    fn take_grant(&mut self) -> Grant {
+        let grant = self.grant;
+        self.grant.token = 0;
+        grant
     }
 
     fn deadline_ns(&self) -> u64 {
@@ -383,7 +383,7 @@ impl Hold<'_> {
 
     /// Starts the lease anew, from now, with the length it had. [`Error::Lost`] once it is over.
     pub fn renew(&mut self) -> Result<()> {
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process()?;
         inner.check_in_place()?;
         let renewed = if let Some(kept) = &self.kept {
@@ -398,7 +398,7 @@ impl Hold<'_> {
         };
         match renewed {
             Renewed::Until(_) => Ok(()),
-            Renewed::NotHeld => Err(self.lost()),
+            Renewed::NotHeld => Err(lost(&self.space, self.grant, self.name_hash)),
         }
     }
 
@@ -411,16 +411,16 @@ impl Hold<'_> {
     /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
     /// dropped, lost, or `options.at_most` is over.
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
-        let inner = &self.space.inner;
+        let inner = self.space.to_arc();
         inner.check_process()?;
         let kept = inner.background.keep(
-            inner,
+            &inner,
             self.grant,
             self.deadline_ns(),
             self.lease_ns,
             options,
         )?;
-        self.kept = Some(Box::new(kept));
+        self.kept = Some(kept);
         Ok(())
     }
 
@@ -432,17 +432,17 @@ impl Hold<'_> {
 
     #[inline(always)]
     fn end(&mut self) -> Result<()> {
-        self.is_over = true;
+        let grant = self.take_grant();
         // The renewal stops before the release, so that it never sees a hold that is not there.
         if self.kept.is_some() {
             self.stop_renewal();
         }
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         inner.check_process()?;
-        if release(inner, &self.grant) {
+        if release(inner, &grant) {
             Ok(())
         } else {
-            Err(self.lost())
+            Err(lost(inner, grant, self.name_hash))
         }
     }
 
@@ -456,17 +456,17 @@ impl Hold<'_> {
     /// [`Error::Lost`] once it is over.
     pub fn detach(mut self) -> Result<u64> {
         self.kept = None;
-        let inner = &*self.space.inner;
+        let inner = &*self.space;
         let to = SessionId::DETACHED;
         inner.check_process()?;
-        let token = self.grant.token;
         let renewed = inner
             .engine
             .transfer(&self.grant, to, inner.precise_ns(), self.lease_ns)?;
-        self.is_over = true;
+        let name_hash = self.name_hash;
+        let grant = self.take_grant();
         match renewed {
-            Renewed::Until(_) => Ok(token),
-            Renewed::NotHeld => Err(self.lost()),
+            Renewed::Until(_) => Ok(grant.token),
+            Renewed::NotHeld => Err(lost(&self.space, grant, name_hash)),
         }
     }
 }
@@ -474,7 +474,7 @@ impl Hold<'_> {
 impl Drop for Hold<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !self.is_over {
+        if self.grant.token != 0 {
             // A hold lost meanwhile has nothing to release; `release` is for those who want to know.
             let _ = self.end();
         }
@@ -483,8 +483,10 @@ impl Drop for Hold<'_> {
 
 impl fmt::Debug for Hold<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.space.engine.name_of_hold(&self.grant, self.name_hash);
         formatter
             .debug_struct("Hold")
+            .field("lock", &name.as_deref().map(Readable))
             .field("token", &self.token())
             .field("lease_left", &self.lease_left())
             .field("is_kept_alive", &self.kept.is_some())
@@ -548,14 +550,13 @@ impl<'s> Future for Acquire<'s> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let inner = &this.lock.space.inner;
         if this.wait.is_none() {
             match this.lock.try_acquire() {
                 Ok(None) => {}
                 Ok(Some(hold)) => return Poll::Ready(Ok(hold)),
                 Err(error) => return Poll::Ready(Err(error)),
             }
-            match Wait::begin(inner, &this.lock.name) {
+            match Wait::begin(&this.lock.space.to_arc(), &this.lock.name) {
                 Ok(wait) => this.wait = Some(wait),
                 Err(error) => return Poll::Ready(Err(error)),
             }

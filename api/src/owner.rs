@@ -66,7 +66,7 @@ impl fmt::Debug for Owner {
         formatter
             .debug_struct("Owner")
             .field("locks", &names)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,20 +1,20 @@
-//! The files of `shm:` spaces from outside: listing, probing, removing, resizing.
+//! The files of `shm:` spaces: listing, probing, checking, removing, resizing.
 //!
-//! Owns the way from a URL to a file. What a region's bytes mean is the engine's; whether one
-//! contradicts itself is asked of an open space ([`sprag_core::Engine::check_region`]).
+//! Owns the way from a URL to a file. What a region's bytes mean is the engine's.
 
 use crate::clock::Clock;
 use crate::host::directory::{Sharing, list_regions};
 use crate::host::identity::ProcessIdentity;
 use crate::host::place::{Place, Url};
 use crate::space::birth;
-use crate::{Caps, Error, Result};
-use sprag_core::region::file;
+use crate::{Caps, Error, Result, Space};
+use sprag_core::region::{Birth, file};
 use std::path::PathBuf;
 
 pub use crate::host::directory::RegionFile;
 pub use crate::host::place::RegionName;
 pub use sprag_core::region::file::Info;
+pub use sprag_core::{Check, Finding};
 
 /// The regions in this user's directory (`$SPRAG_DIR`, else `/dev/shm/sprag-UID`), by name.
 pub fn list() -> Result<Vec<RegionFile>> {
@@ -27,18 +27,29 @@ pub fn probe(url: &str, group_shared: bool) -> Result<Info> {
     Ok(file::probe(&path(url, group_shared)?)?)
 }
 
-/// Removes the region at `url`. While sessions are alive in it that is an error, unless
-/// `even_if_in_use`: then they lose what they hold, and find out at their next slow step.
+/// Removes the region at `url`. While sessions are alive in it, or a hold that was detached runs, that is an
+/// error, unless `even_if_in_use`: then the holds are lost, and sessions find out at their next slow step.
 pub fn remove(url: &str, group_shared: bool, even_if_in_use: bool) -> Result<()> {
-    Ok(file::remove(&path(url, group_shared)?, even_if_in_use)?)
+    let path = path(url, group_shared)?;
+    Ok(file::remove(&path, even_if_in_use, birth_now()?)?)
 }
 
 /// Replaces the region at `url` by one with `caps`, while nobody uses it. Fences, limiters and what
 /// their keys have used are carried over, and no token goes back.
 pub fn resize(url: &str, group_shared: bool, caps: Caps) -> Result<()> {
+    Ok(file::resize(&path(url, group_shared)?, caps, birth_now()?)?)
+}
+
+fn birth_now() -> Result<Birth> {
     let boot_id = ProcessIdentity::of_this_process()?.boot_id;
-    let birth = birth(&Clock::host()?, boot_id)?;
-    Ok(file::resize(&path(url, group_shared)?, caps, birth)?)
+    birth(&Clock::host()?, boot_id)
+}
+
+/// Walks through all of an open space's region and tells what contradicts itself. Changes nothing and
+/// stops nobody; in a region in use a finding can be a step that somebody is in the middle of, and is gone
+/// when looked for again.
+pub fn check(space: &Space) -> Check {
+    space.inner.engine.check_region()
 }
 
 fn path(url: &str, group_shared: bool) -> Result<PathBuf> {

@@ -454,10 +454,16 @@ impl Space {
         &self.inner.url
     }
 
-    /// The engine underneath, for this workspace's own tools: no part of what users build on.
-    #[doc(hidden)]
-    pub fn engine(&self) -> &Engine {
-        &self.inner.engine
+    /// How many keys the space's limiters have now: those with something used, and full ones not reclaimed
+    /// yet. A few loads.
+    pub fn limiter_key_count(&self) -> u64 {
+        self.inner.engine.limiter_key_count()
+    }
+
+    /// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the
+    /// whole table.
+    pub fn limiter_key_bytes(&self) -> u64 {
+        self.inner.engine.limiter_key_bytes()
     }
 }
 

@@ -5,7 +5,7 @@
 mod support;
 
 use sprag::clock::{Clock, ERROR_NS_MAX};
-use sprag::host::identity::{ProcessIdentity, random_u64, start_ns_of};
+use sprag::host::identity::{ProcessIdentity, random_u64};
 use std::process::Command;
 use support::{BOTH, check_in_child};
 
@@ -119,7 +119,7 @@ fn in_time_namespace(offset: &str, name: &str) -> Option<String> {
     let ran = unshare()
         .arg(this_program)
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(IN_NAMESPACE, std::process::id().to_string())
+        .env(IN_NAMESPACE, "1")
         .output()
         .expect("unshare ran before");
     let output = String::from_utf8_lossy(&ran.stdout).into_owned();
@@ -131,7 +131,7 @@ fn in_time_namespace(offset: &str, name: &str) -> Option<String> {
     Some(output)
 }
 
-/// Set, to the outer process's pid, in a process that `in_time_namespace` started.
+/// Set in a process that `in_time_namespace` started.
 const IN_NAMESPACE: &str = "SPRAG_TEST_IN_TIME_NAMESPACE";
 
 fn number_after(label: &str, output: &str) -> u64 {
@@ -163,26 +163,24 @@ fn processes_in_different_time_namespaces_agree_on_one_host_time() {
 }
 
 #[test]
-fn a_process_started_at_the_same_time_seen_from_every_time_namespace() {
+fn a_process_says_when_it_started_in_the_hosts_time_in_every_time_namespace() {
+    /// The kernel's tick, in which it tells when a process started.
+    const TICK_NS: u64 = 10_000_000;
     let this = ProcessIdentity::of_this_process().expect("this process");
+    let clock = Clock::host().expect("a host clock");
     assert_eq!(this.pid, std::process::id());
-    assert_ne!(this.start_ns, 0);
     assert_ne!(this.boot_id, [0, 0]);
     assert_ne!(this.pid_namespace, 0);
-    assert_eq!(start_ns_of(this.pid), this.start_ns);
-    assert_eq!(start_ns_of(u32::MAX), 0, "no such process");
+    assert!(this.start_ns > 0 && this.start_ns <= clock.precise_ns() + TICK_NS);
     for offset in BOOT_TIME_OFFSETS {
+        let before = clock.precise_ns();
         let Some(output) = in_time_namespace(offset, "helper_shows_host_time") else {
             return;
         };
-        let seen = ProcessIdentity {
-            start_ns: number_after("outer_start=", &output),
-            ..this
-        };
-        assert!(this.started_together(&seen), "{this:?} {seen:?}");
-        assert_ne!(
-            number_after("time_namespace=", &output),
-            this.time_namespace
+        let started: u64 = number_after("start=", &output);
+        assert!(
+            before <= started + TICK_NS && started <= clock.precise_ns() + TICK_NS,
+            "offset {offset}: {started} is not after {before}"
         );
         assert_eq!(number_after("boot_high=", &output), this.boot_id[0]);
     }
@@ -190,21 +188,16 @@ fn a_process_started_at_the_same_time_seen_from_every_time_namespace() {
 
 #[test]
 fn helper_shows_host_time() {
-    let Ok(outer) = std::env::var(IN_NAMESPACE) else {
+    if std::env::var_os(IN_NAMESPACE).is_none() {
         return;
-    };
+    }
     let clock = Clock::host().expect("a host clock");
     println!("precise={} first={} ", clock.precise_ns(), clock.now_ns());
     let strays = strays(&clock, 200_000);
     assert_eq!(strays.outside, 0, "{strays:?}");
     println!("later={} ", clock.now_ns());
     let this = ProcessIdentity::of_this_process().expect("this process");
-    println!(
-        "time_namespace={} boot_high={} outer_start={} ",
-        this.time_namespace,
-        this.boot_id[0],
-        start_ns_of(outer.parse().expect("a pid"))
-    );
+    println!("boot_high={} start={} ", this.boot_id[0], this.start_ns);
 }
 
 #[test]

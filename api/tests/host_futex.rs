@@ -4,7 +4,7 @@
 
 mod support;
 
-use sprag::host::futex::{Reach, Woken, wait, wake_all, wake_one};
+use sprag::host::futex::{Reach, Woken, wait, wake_all};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -22,7 +22,6 @@ fn a_wait_ends_at_once_on_another_value_and_in_time_on_the_same() {
             wait(&word, 7, Duration::from_micros(1), reach),
             Woken::TimedOut
         );
-        assert_eq!(wake_one(&word, reach), 0, "nobody waits");
         assert_eq!(wake_all(&word, reach), 0, "nobody waits");
     }
 }
@@ -48,7 +47,7 @@ fn a_waiter_in_another_process_is_woken_through_shared_memory() {
         i32::from(wait(word, 0, LONG, Reach::Host) != Woken::Woken)
     });
     // Not there yet, or gone: a child that fails to be woken ends by itself and is found out below.
-    while wake_one(word, Reach::Host) == 0 && is_running(child) {
+    while wake_all(word, Reach::Host) == 0 && is_running(child) {
         std::thread::yield_now();
     }
     assert_eq!(support::wait_for(child), Ok(0));
@@ -70,7 +69,7 @@ fn is_running(pid: libc::pid_t) -> bool {
 }
 
 #[test]
-fn wake_all_wakes_every_thread_and_wake_one_just_one() {
+fn every_thread_that_waits_is_woken() {
     const WAITERS: u32 = 3;
     let word = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -78,11 +77,6 @@ fn wake_all_wakes_every_thread_and_wake_one_just_one() {
             .map(|_| scope.spawn(|| wait(&word, 0, LONG, Reach::Process)))
             .collect();
         let mut woken = 0;
-        while woken == 0 && waiters.iter().any(|waiter| !waiter.is_finished()) {
-            let now = wake_one(&word, Reach::Process);
-            assert!(now <= 1);
-            woken += now;
-        }
         while woken < WAITERS && waiters.iter().any(|waiter| !waiter.is_finished()) {
             woken += wake_all(&word, Reach::Process);
         }

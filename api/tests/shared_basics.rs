@@ -165,6 +165,9 @@ fn an_inspection_tells_holders_and_waiters_that_are_gone_and_changes_nothing() {
     assert!(taken.is_held && !taken.is_holder_dead);
 }
 
+/// A way to end a hold.
+type End = fn(Hold<'static>);
+
 #[test]
 fn a_space_ends_with_its_last_owned_hold_or_future() {
     let directory = tempfile::tempdir().unwrap();
@@ -174,7 +177,7 @@ fn a_space_ends_with_its_last_owned_hold_or_future() {
         let space = Space::open(&url).unwrap();
         space.lock("a").unwrap().acquire().unwrap().into_owned()
     };
-    let ways: [(&str, fn(Hold<'static>)); 4] = [
+    let ways: [(&str, End); 4] = [
         ("dropped", drop),
         ("released", |hold| hold.release().unwrap()),
         ("owned again", |hold| drop(hold.into_owned())),

@@ -4,6 +4,8 @@
 
 use sprag::{Space, SpaceBuilder};
 
+use crate::error::Error;
+
 /// The space, from the arguments that all subcommands share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
@@ -37,6 +39,49 @@ impl At {
     /// The space's URL.
     pub(crate) fn url(&self) -> &str {
         self.url.as_deref().unwrap_or(DEFAULT_URL)
+    }
+
+    /// Why these arguments can't be meant, if so.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.group_shared && self.is_memory() {
+            let text =
+                "--group-shared has no meaning with --at mem:, which has no file; leave it out";
+            return Err(Error::Usage(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Refuses both, for a `subcommand` that works on no space.
+    pub(crate) fn refuse(&self, subcommand: &str) -> Result<(), Error> {
+        self.refuse_url(&format!("{subcommand} works on no space"))?;
+        if self.group_shared {
+            let text = format!("{subcommand} works on no space; leave --group-shared out");
+            return Err(Error::Usage(text));
+        }
+        Ok(())
+    }
+
+    /// Refuses a URL, for the reason given.
+    pub(crate) fn refuse_url(&self, why: &str) -> Result<(), Error> {
+        match self.url {
+            Some(_) => Err(Error::Usage(format!("{why}; leave --at out"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses the space of this command alone, for a `subcommand` that shows or takes what others left.
+    pub(crate) fn refuse_memory(&self, subcommand: &str) -> Result<(), Error> {
+        if self.is_memory() {
+            return Err(Error::Usage(format!(
+                "{subcommand} is of no use with --at mem:, which is this command's own and begins empty; use --at shm:NAME"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether the space is this command's own.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.url() == "mem:"
     }
 
     /// Opens the space, creating it if there is none.

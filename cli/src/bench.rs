@@ -20,13 +20,12 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use sprag::Space;
-use sprag::clock::Clock;
 
 use self::crew::Crew;
 use self::worker::{Job, Plan};
 use crate::at::At;
 use crate::error::Error;
-use crate::{output, span};
+use crate::{clock, number, output, span};
 
 /// How long workers run before anything counts.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -43,7 +42,8 @@ const CLOCK_READINGS: u32 = 100_000;
 ///
 /// A span is taken with the kernel's boot clock. It has what one reading costs in it, which is printed
 /// and not taken off. Workers run 0.2 s before anything counts; all count over the same span of time.
-/// With one worker every 16th operation is timed, so that the rate is hardly slowed by the clock.
+/// With one worker every 16th operation is timed, so that the rate is hardly slowed by the clock. A
+/// percentile that the samples are too few for is not told: P50 takes 2, P90 10, P99 100, P99.9 1,000.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Lock(LockArgs),
@@ -65,7 +65,7 @@ pub(crate) struct LockArgs {
     common: Common,
 
     /// How many holders to kill, one after the other; none with mem:
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = number::within::<u32>(0..=1_000_000), allow_hyphen_values = true)]
     kills: u32,
 }
 
@@ -76,18 +76,18 @@ pub(crate) struct LimitArgs {
     common: Common,
 
     /// Over how many keys the checks are spread; 1 is the hardest
-    #[arg(long, value_name = "COUNT", default_value = "1000")]
-    keys: NonZeroU32,
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = number::within::<u32>(1..=u64::from(u32::MAX)), allow_hyphen_values = true)]
+    keys: u32,
 }
 
 #[derive(Debug, clap::Args)]
 struct Common {
     /// How many workers at once: a measurement for each number
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,2,8", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,2,8", value_parser = number::within::<u32>(1..=256), allow_hyphen_values = true)]
     contenders: Vec<u32>,
 
     /// How long each measurement takes
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(long, default_value_t = 1, value_parser = number::within::<u64>(1..=3_600), allow_hyphen_values = true)]
     seconds: u64,
 
     /// Print a JSON object
@@ -114,11 +114,12 @@ struct Row {
     /// Operations finished by all workers together; null where the rate means nothing.
     per_second: Option<f64>,
     samples: u64,
-    p50_ns: u64,
-    p90_ns: u64,
-    p99_ns: u64,
-    p999_ns: u64,
-    max_ns: u64,
+    /// Null, as all of these, where there are too few samples to tell.
+    p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    max_ns: Option<u64>,
 }
 
 /// Measures and prints, or serves one that does.
@@ -139,8 +140,9 @@ pub(crate) fn run(command: &Command, at: &At, out: &mut impl Write) -> Result<Ex
             Ok(())
         }),
         Command::Limit(args) => measure(&args.common, at, out, |ground, report| {
+            let keys = NonZeroU32::new(args.keys).unwrap_or(NonZeroU32::MIN);
             for &contenders in &args.common.contenders {
-                report.limit(ground, contenders, args.common.seconds, args.keys)?;
+                report.limit(ground, contenders, args.common.seconds, keys)?;
             }
             Ok(())
         }),
@@ -153,10 +155,11 @@ fn measure(
     out: &mut impl Write,
     all: impl FnOnce(&Ground, &mut Report) -> Result<(), Error>,
 ) -> Result<ExitCode, Error> {
+    at.check()?;
     let ground = Ground::new(at)?;
     let mut report = Report {
         url: ground.url.clone(),
-        clock_reading_ns: clock_reading_ns(&ground.clock),
+        clock_reading_ns: clock_reading_ns(),
         rows: Vec::new(),
     };
     all(&ground, &mut report)?;
@@ -175,7 +178,6 @@ struct Ground {
     space: Space,
     url: String,
     group_shared: bool,
-    clock: Clock,
     /// Whether the region is the benchmark's own.
     is_own: bool,
 }
@@ -184,18 +186,16 @@ impl Ground {
     fn new(at: &At) -> Result<Self, Error> {
         let own_url = || format!("shm:{NAME}-{}", std::process::id());
         let url = at.url.clone().unwrap_or_else(own_url);
-        let clock = Clock::host().map_err(sprag::Error::from)?;
         Ok(Self {
             space: at.builder().open(&url)?,
             url,
             group_shared: at.group_shared,
-            clock,
             is_own: at.url.is_none(),
         })
     }
 
     fn is_shared(&self) -> bool {
-        self.space.engine().region().is_shared()
+        self.url != "mem:"
     }
 
     /// What so many workers are.
@@ -211,7 +211,7 @@ impl Ground {
     /// Runs `job` by so many workers for so long.
     fn run(&self, job: Job, contenders: u32, seconds: u64) -> Result<samples::Samples, Error> {
         let crew = Crew::hire(self, job, contenders)?;
-        let start_ns = self.clock.precise_ns() + span::nanoseconds(WARM_UP);
+        let start_ns = clock::boot_ns() + span::nanoseconds(WARM_UP);
         let plan = Plan {
             start_ns,
             end_ns: start_ns + seconds * 1_000_000_000,
@@ -279,24 +279,29 @@ impl Row {
         spans: &Histogram<u64>,
         per_second: Option<f64>,
     ) -> Self {
+        // A percentile needs one sample at least above it.
+        let percentile = |per_mille: u64| {
+            let is_told = spans.len() * (1_000 - per_mille) >= 1_000;
+            is_told.then(|| spans.value_at_quantile(per_mille as f64 / 1_000.0))
+        };
         Self {
             what,
             contenders,
             workers: ground.workers(contenders),
             per_second,
             samples: spans.len(),
-            p50_ns: spans.value_at_quantile(0.5),
-            p90_ns: spans.value_at_quantile(0.9),
-            p99_ns: spans.value_at_quantile(0.99),
-            p999_ns: spans.value_at_quantile(0.999),
-            max_ns: spans.max(),
+            p50_ns: percentile(500),
+            p90_ns: percentile(900),
+            p99_ns: percentile(990),
+            p999_ns: percentile(999),
+            max_ns: (!spans.is_empty()).then(|| spans.max()),
         }
     }
 
     fn cells(&self) -> Vec<String> {
-        let span = |ns| match self.samples {
-            0 => "-".to_owned(),
-            _ => span::passed(Duration::from_nanos(ns)),
+        let span = |ns: Option<u64>| match ns {
+            None => "-".to_owned(),
+            Some(ns) => span::passed(Duration::from_nanos(ns)),
         };
         let rate = self.per_second.map(|rate| format!("{rate:.0}"));
         vec![
@@ -314,11 +319,11 @@ impl Row {
 }
 
 /// What one reading costs: the middle of many pairs of neighbours.
-fn clock_reading_ns(clock: &Clock) -> u64 {
+fn clock_reading_ns() -> u64 {
     let mut spans = samples::spans();
-    let mut last_ns = clock.precise_ns();
+    let mut last_ns = clock::boot_ns();
     for _ in 0..CLOCK_READINGS {
-        let now_ns = clock.precise_ns();
+        let now_ns = clock::boot_ns();
         spans.saturating_record(now_ns - last_ns);
         last_ns = now_ns;
     }

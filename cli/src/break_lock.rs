@@ -38,6 +38,7 @@ struct Answer {
 
 /// Breaks the lock, and prints the token that was ended.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    at.refuse_memory("break")?;
     let space = at.open_existing()?;
     let name = printable::bytes(&args.name);
     let token = space.break_lock(name)?;

@@ -32,6 +32,15 @@ pub(crate) enum Error {
         existing: String,
         asked: String,
     },
+    /// The region stays, since it is in use.
+    #[error(
+        "{path} is in use by {sessions} open sessions and {detached} detached holds; stop its users first, or give --force to take it away from them"
+    )]
+    InUse {
+        path: String,
+        sessions: u32,
+        detached: u32,
+    },
     /// Standard output can't be written to.
     #[error("cannot write to standard output: {0}; free some space or send it elsewhere")]
     Write(#[from] io::Error),
@@ -52,7 +61,9 @@ impl Error {
     /// from a command's own.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Space(sprag::Error::Engine(EngineError::InUse { .. })) => output::NO.into(),
+            Self::InUse { .. } | Self::Space(sprag::Error::Engine(EngineError::InUse { .. })) => {
+                output::NO.into()
+            }
             #[cfg(target_os = "linux")]
             Self::Lock(error) => error.exit_code(),
             Self::Replay(error) => error.exit_code(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use sprag::{BreakRecord, LimiterInfo, LockInfo, Space};
+use sprag::{BreakRecord, EngineError, LimiterInfo, LockInfo, Space};
 
 use crate::at::At;
 use crate::error::Error;
@@ -16,12 +16,12 @@ use crate::{output, span};
 /// Show the locks, limiters and last breaks of a space
 ///
 /// Stops nobody and changes nothing. Each entry is shown as it was at one moment, different entries at
-/// different ones. A lock that is free stays listed until its entry is needed for another name. A holder
-/// or waiter that was killed is shown until the next one comes for the lock and finds it dead.
+/// different ones. A lock that is free stays listed until its entry is needed for another name. "dead" is
+/// one whose holder died, or ended without releasing it: the next one that comes for it gets it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes:
-  0  shown, even if there is nothing
-  2  an argument is wrong, or something failed; there may be no such space")]
+  0  shown, even if there is nothing, or nobody has used shm:default yet
+  2  an argument is wrong, or something failed; there may be no such space as --at names")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// Only what has a name that begins so
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long)]
     breaks: bool,
 
-    /// Leave out locks that are free and that nobody waits for
+    /// Leave out locks that are free and that nobody waits for; dead holders stay
     #[arg(long)]
     held: bool,
 
@@ -64,7 +64,9 @@ struct LockRow {
     #[serde(flatten)]
     name: Name,
     held: bool,
-    /// Null if free, detached, or of a process that is gone.
+    /// Whether the holder died, or ended, without releasing it.
+    holder_dead: bool,
+    /// Null if free, detached, or not known.
     holder_pid: Option<u32>,
     detached: bool,
     /// Of the holder, or of the last one.
@@ -73,6 +75,8 @@ struct LockRow {
     /// Null if free or not known.
     held_for_ns: Option<u64>,
     waiters: u32,
+    /// Those that died while they waited, and are not among the others.
+    waiters_dead: u32,
     #[serde(skip)]
     shown: String,
 }
@@ -102,7 +106,14 @@ struct BreakRow {
 
 /// Reads the space and prints what it holds.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
-    let contents = Contents::read(args, &at.open_existing()?)?;
+    at.refuse_memory("inspect")?;
+    at.check()?;
+    let space = match at.open_existing() {
+        // Nobody has used it yet, so there is nothing. One that is named should be there.
+        Err(sprag::Error::Engine(EngineError::NotFound { .. })) if at.url.is_none() => None,
+        opened => Some(opened?),
+    };
+    let contents = Contents::read(args, space.as_ref())?;
     output::print(out, ExitCode::SUCCESS, |out| {
         if args.json {
             output::json(out, &contents)
@@ -113,13 +124,17 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
 }
 
 impl Contents {
-    fn read(args: &Args, space: &Space) -> Result<Self, Error> {
+    /// What there is in `space`; nothing if there is none.
+    fn read(args: &Args, space: Option<&Space>) -> Result<Self, Error> {
         let prefix = printable::bytes(&args.prefix);
         let all = !(args.locks || args.limiters || args.breaks);
-        let locks = (all || args.locks).then(|| space.inspect(prefix));
-        let limiters = (all || args.limiters).then(|| space.limiters(prefix));
-        let breaks = (all || args.breaks).then(|| space.breaks());
-        let is_shown = |lock: &LockInfo| !args.held || lock.is_held || lock.waiters > 0;
+        let locks = || space.map_or_else(|| Ok(Vec::new()), |space| space.inspect(prefix));
+        let limiters = || space.map_or_else(|| Ok(Vec::new()), |space| space.limiters(prefix));
+        let locks = (all || args.locks).then(locks);
+        let limiters = (all || args.limiters).then(limiters);
+        let breaks = (all || args.breaks).then(|| space.map_or_else(Vec::new, Space::breaks));
+        let is_shown =
+            |lock: &LockInfo| !args.held || lock.is_held || lock.is_holder_dead || lock.waiters > 0;
         Ok(Self {
             locks: locks.transpose()?.map(|locks| {
                 let shown = locks.into_iter().filter(is_shown);
@@ -175,7 +190,10 @@ impl LockRow {
             shown: printable::name(&lock.name),
             name: Name::new(&lock.name),
             held: lock.is_held,
-            holder_pid: lock.holder_pid.filter(|_| lock.is_held),
+            holder_dead: lock.is_holder_dead,
+            holder_pid: lock
+                .holder_pid
+                .filter(|_| lock.is_held || lock.is_holder_dead),
             detached: lock.is_detached && lock.is_held,
             token: lock.token,
             lease_left_ns: if lock.is_held {
@@ -188,6 +206,7 @@ impl LockRow {
                 .filter(|_| lock.is_held)
                 .map(span::nanoseconds),
             waiters: lock.waiters,
+            waiters_dead: lock.waiters_dead,
         }
     }
 
@@ -199,8 +218,17 @@ impl LockRow {
             Some(pid) => format!("pid {pid}"),
             None => none(),
         };
+        let state = match (self.held, self.holder_dead) {
+            (true, _) => "held",
+            (false, true) => "dead",
+            (false, false) => "free",
+        };
+        let waiters = match self.waiters_dead {
+            0 => self.waiters.to_string(),
+            dead => format!("{} + {dead} dead", self.waiters),
+        };
         vec![
-            if self.held { "held" } else { "free" }.to_owned(),
+            state.to_owned(),
             holder,
             self.token.to_string(),
             if self.held {
@@ -209,7 +237,7 @@ impl LockRow {
                 none()
             },
             self.held_for_ns.map_or_else(none, passed),
-            self.waiters.to_string(),
+            waiters,
             self.shown.clone(),
         ]
     }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use sprag::{Decision, Limit, Limiter};
+use sprag::{Decision, EngineError, Limit, Limiter, NAME_BYTES_MAX};
 
 use crate::at::At;
 use crate::error::Error;
-use crate::{output, printable, span};
+use crate::{number, output, printable, span};
 
 /// Ask whether a key may go on, and take its share if so
 ///
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     key: OsString,
 
     /// How much to take
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::within::<u64>(0..=u64::MAX), allow_hyphen_values = true)]
     cost: u64,
 
     /// Only look: take nothing
@@ -74,6 +74,16 @@ struct Answer {
 
 /// Asks, and prints the answer.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    at.check()?;
+    // Before anything is created for their sake.
+    for (what, name) in [("limiter name", &args.name), ("key", &args.key)] {
+        let len = name.len();
+        if !(1..=NAME_BYTES_MAX).contains(&len) {
+            let max = NAME_BYTES_MAX;
+            let error = EngineError::NameLength { what, len, max };
+            return Err(sprag::Error::Engine(error).into());
+        }
+    }
     let space = at.open()?;
     let name = printable::bytes(&args.name);
     let limiter = if args.update {

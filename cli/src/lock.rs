@@ -24,13 +24,13 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{Hold, Lock, PlaceError, Span};
+use sprag::{EngineError, Hold, Lock, PlaceError, Span};
 
 use self::guard::Loss;
 use self::shown::Shown;
 use self::supervise::Times;
 use crate::at::At;
-use crate::printable;
+use crate::{number, printable};
 
 /// The exit codes that are not CMD's own. The page of the command has the same table.
 mod code {
@@ -101,25 +101,25 @@ pub(crate) struct Args {
     /// Wait for at most this long, instead of for ever
     ///
     /// 500ms, 5s, 2m, 1h30m, 7d, or a plain number of seconds; 1ms to 366d.
-    #[arg(short, long, value_name = "DURATION", value_parser = duration::wait, conflicts_with_all = ["release", "renew"])]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::wait, allow_hyphen_values = true, conflicts_with_all = ["release", "renew"])]
     wait: Option<Duration>,
 
     /// How long the lock stays held when nobody renews it
     ///
     /// While CMD runs it is renewed well before; 100ms to 366d then. For --acquire and --renew, 1ms to 366d
     /// from now.
-    #[arg(long, value_name = "DURATION", value_parser = duration::ttl, default_value = "30s", conflicts_with = "release")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::ttl, allow_hyphen_values = true, default_value = "30s", conflicts_with = "release")]
     ttl: Duration,
 
     /// How long CMD has to end after SIGTERM when the lock was taken away by force
     ///
     /// Somebody else may have the lock then, so not for longer than need be. The end of the lease is
     /// a bound to this as well.
-    #[arg(short, long, value_name = "DURATION", value_parser = duration::kill_after, default_value = "1s", conflicts_with = "mode")]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::kill_after, allow_hyphen_values = true, default_value = "1s", conflicts_with = "mode")]
     kill_after: Duration,
 
     /// The exit code when the lock was not to be had, instead of 75 and 124
-    #[arg(short = 'E', long, value_name = "N", conflicts_with_all = ["release", "renew"])]
+    #[arg(short = 'E', long, value_name = "N", value_parser = number::within::<u8>(0..=255), allow_hyphen_values = true, conflicts_with_all = ["release", "renew"])]
     conflict_exit_code: Option<u8>,
 
     /// Take the lock, print its token, and leave it held until it is released or --ttl is over
@@ -127,11 +127,11 @@ pub(crate) struct Args {
     acquire: bool,
 
     /// Release the lock that is held under this token
-    #[arg(long, value_name = "TOKEN", value_parser = token::parse)]
+    #[arg(long, value_name = "TOKEN", value_parser = token::parse, allow_hyphen_values = true)]
     release: Option<u64>,
 
     /// Let the lease of the lock that is held under this token start anew
-    #[arg(long, value_name = "TOKEN", value_parser = token::parse)]
+    #[arg(long, value_name = "TOKEN", value_parser = token::parse, allow_hyphen_values = true)]
     renew: Option<u64>,
 
     /// Print what was done as one JSON object; for --acquire, --release and --renew
@@ -169,6 +169,9 @@ pub(crate) enum Error {
         Span(*ttl), Span(guard::TTL_MIN)
     )]
     ShortTtl { ttl: Duration },
+    /// Arguments that don't go together.
+    #[error("{0}")]
+    Usage(String),
     /// What a space of one process can't do.
     #[error("{mode} is of no use with --at mem:, which ends with this command; use --at shm:NAME")]
     Memory { mode: &'static str },
@@ -234,6 +237,7 @@ impl Error {
             | Self::NoCommand { .. }
             | Self::Command { .. }
             | Self::ShortTtl { .. }
+            | Self::Usage(_)
             | Self::Memory { .. }
             | Self::Argument(_) => code::USAGE,
             Self::Busy { code, .. } | Self::TimedOut { code, .. } => *code,
@@ -335,13 +339,27 @@ impl Args {
 /// Does what `args` ask for in the space `at`. `out` is for the token; a command that is run has
 /// the process's own standard output.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    at.check()
+        .map_err(|error| Error::Usage(error.to_string()))?;
     let (name, task) = args.task()?;
-    let space = at.open().map_err(of_opening)?;
     if let Some(mode) = task.option()
-        && !space.engine().region().is_shared()
+        && at.is_memory()
     {
         return Err(Error::Memory { mode });
     }
+    let space = match task {
+        // Where there is no region, nothing is held.
+        Task::Release(token) | Task::Renew(token) => {
+            at.open_existing().map_err(|error| match error {
+                sprag::Error::Engine(EngineError::NotFound { .. }) => Error::NotHeld {
+                    name: Shown::of(name),
+                    token,
+                },
+                error => of_opening(error),
+            })
+        }
+        Task::Run(_) | Task::Acquire => at.open().map_err(of_opening),
+    }?;
     let lock = space
         .lock(printable::bytes(name))
         .and_then(|lock| lock.ttl(args.ttl))

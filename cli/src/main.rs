@@ -4,23 +4,26 @@
 mod at;
 mod bench;
 mod break_lock;
+mod clock;
 mod completions;
 mod error;
 mod inspect;
 mod limit;
 #[cfg(target_os = "linux")]
 mod lock;
+mod number;
 mod output;
 mod printable;
 #[cfg(target_os = "linux")]
 mod region;
 mod replay;
 mod span;
+mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::at::At;
 use crate::error::Error;
@@ -74,15 +77,16 @@ fn main() -> ExitCode {
 
 /// Prints what is wrong with the arguments, or the help that was asked for, and ends the process.
 fn exit_for_usage(error: &clap::Error) -> ! {
+    let Some(line) = usage::line(error, &Cli::command(), std::env::args_os()) else {
+        error.exit();
+    };
+    // Nobody is left to be told of a failure to tell.
+    let _ = writeln!(std::io::stderr(), "sprag: {line}");
     #[cfg(target_os = "linux")]
-    if error.use_stderr()
-        && let Some(code) = lock::usage_code(std::env::args_os())
-    {
-        // Nobody is left to be told of a failure to tell.
-        let _ = error.print();
-        std::process::exit(code);
-    }
-    error.exit()
+    let code = lock::usage_code(std::env::args_os());
+    #[cfg(not(target_os = "linux"))]
+    let code = None;
+    std::process::exit(code.unwrap_or(2));
 }
 
 fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
@@ -90,13 +94,19 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
     match &cli.command {
         #[cfg(target_os = "linux")]
         Command::Lock(args) => Ok(lock::run(args, at, out)?),
+        Command::Replay(args) => {
+            at.refuse("replay")?;
+            Ok(replay::run(args, out)?)
+        }
+        Command::Completions(args) => {
+            at.refuse("completions")?;
+            completions::run::<Cli>(args, out)
+        }
         Command::Limit(args) => limit::run(args, at, out),
         Command::Inspect(args) => inspect::run(args, at, out),
         Command::Break(args) => break_lock::run(args, at, out),
         #[cfg(target_os = "linux")]
         Command::Region(command) => region::run(command, at, out),
-        Command::Replay(args) => Ok(replay::run(args, out)?),
         Command::Bench(command) => bench::run(command, at, out),
-        Command::Completions(args) => completions::run::<Cli>(args, out),
     }
 }

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use sprag::host::place::Url;
+use sprag::region::Info;
 use sprag::{Caps, EngineError};
 
 use crate::at::At;
 use crate::error::Error;
-use crate::{inspect, output, printable};
+use crate::{inspect, number, output, printable};
 
 /// Times that a check looks before it takes a finding for one: steps in passing are gone by then.
 const LOOKS: u32 = 3;
@@ -61,23 +61,23 @@ pub(crate) struct ResizeArgs {
     region: String,
 
     /// Locks, fences and limiter names together
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     locks: Option<u32>,
 
     /// Keys of all limiters together
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     limiter_keys: Option<u32>,
 
     /// Programs that have the space open at one time
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     sessions: Option<u32>,
 
     /// Waits at one time
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     waiters: Option<u32>,
 
     /// Pieces of 48 bytes for names over 24 bytes and limiter keys over 16
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     key_chunks: Option<u32>,
 
     /// Print the region as ls would, as a JSON object
@@ -91,7 +91,7 @@ pub(crate) struct RmArgs {
     /// The region: NAME, /path, or a shm: URL
     region: String,
 
-    /// Also while programs have it open: they lose their holds, and an error tells them
+    /// Also while programs have it open, or scripts hold a lock: those are lost, and an error tells them
     #[arg(long)]
     force: bool,
 
@@ -144,8 +144,21 @@ struct Removed {
 
 /// Runs one of them.
 pub(crate) fn run(command: &Command, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
+    at.check()?;
     match command {
-        Command::Ls(args) => list(args, at, out),
+        Command::Ls(args) => {
+            at.refuse_url(
+                "region ls lists all regions in $SPRAG_DIR, or else in /dev/shm/sprag-UID",
+            )?;
+            list(args, at, out)
+        }
+        Command::Check(args) if args.region.is_none() => {
+            at.refuse_memory("region check")?;
+            check(args, at, out)
+        }
+        _ if at.url.is_some() => at
+            .refuse_url("the region is named without an option, as in sprag region check NAME")
+            .map(|()| ExitCode::SUCCESS),
         Command::Check(args) => check(args, at, out),
         Command::Resize(args) => resize(args, at, out),
         Command::Rm(args) => remove(args, at, out),
@@ -154,7 +167,8 @@ pub(crate) fn run(command: &Command, at: &At, out: &mut impl Write) -> Result<Ex
 
 /// The URL of a region that was named for short.
 fn url(region: &str) -> String {
-    if region.contains(':') {
+    // A path may have any byte in it.
+    if region.contains(':') && !region.starts_with('/') {
         region.to_owned()
     } else {
         format!("shm:{region}")
@@ -257,14 +271,19 @@ fn check(args: &CheckArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Er
         .region
         .as_deref()
         .map_or_else(|| at.url().to_owned(), url);
+    if url == "mem:" {
+        let text =
+            "region check is of no use with mem:, which is this command's own; name a shm: region";
+        return Err(Error::Usage(text.to_owned()));
+    }
     let checked = match at.builder().create(false).open(&url) {
         Ok(space) => {
-            let mut check = space.engine().check_region();
+            let mut check = sprag::region::check(&space);
             for _ in 1..LOOKS {
                 if check.findings.is_empty() {
                     break;
                 }
-                let again = space.engine().check_region();
+                let again = sprag::region::check(&space);
                 check
                     .findings
                     .retain(|finding| again.findings.contains(finding));
@@ -326,9 +345,25 @@ impl Checked {
     }
 }
 
+fn of_removing(error: sprag::Error) -> Error {
+    match error {
+        sprag::Error::Engine(EngineError::InUse {
+            path,
+            sessions,
+            detached,
+        }) => Error::InUse {
+            path: printable::harmless(&path.display().to_string()),
+            sessions,
+            detached,
+        },
+        error => error.into(),
+    }
+}
+
 fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     let url = url(&args.region);
     let before = sprag::region::probe(&url, at.group_shared)?;
+    let path = before.path.display().to_string();
     let caps = Caps {
         objects: args.locks.unwrap_or(before.caps.objects),
         limiter_keys: args.limiter_keys.unwrap_or(before.caps.limiter_keys),
@@ -340,14 +375,14 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
         let given = "resize needs a cap that the region does not have yet, such as --locks or --limiter-keys";
         return Err(Error::Usage(given.to_owned()));
     }
-    sprag::region::resize(&url, at.group_shared, caps)?;
-    let name = match Url::parse(&url) {
-        Ok(Url::Shm(name)) => Some(name.to_string()),
-        _ => None,
-    };
+    sprag::region::resize(&url, at.group_shared, caps)
+        .map_err(|error| of_resizing(error, &before))?;
+    let name = url.strip_prefix("shm:");
     let row = Row {
-        name,
-        ..row(&url, at, before.path.display().to_string())
+        name: name
+            .filter(|name| !name.starts_with('/'))
+            .map(str::to_owned),
+        ..row(&url, at, path)
     };
     output::print(out, ExitCode::SUCCESS, |out| {
         if args.json {
@@ -370,9 +405,43 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
     })
 }
 
+/// In the words of the command's options what a resize fails at.
+fn of_resizing(error: sprag::Error, before: &Info) -> Error {
+    let option = |what: &str| match what {
+        "objects cap" | "lock, fence or limiter" => "--locks",
+        "limiter keys cap" | "limiter key" => "--limiter-keys",
+        "sessions cap" => "--sessions",
+        "waiters cap" => "--waiters",
+        _ => "--key-chunks",
+    };
+    Error::Usage(match error {
+        sprag::Error::Engine(EngineError::OutOfRange {
+            what,
+            value,
+            min,
+            max,
+        }) => format!(
+            "{} {value} is out of bounds; it must be {min} to {max}",
+            option(what)
+        ),
+        sprag::Error::Engine(EngineError::Full { what, cap }) => {
+            let option = option(what);
+            let now = match option {
+                "--locks" => before.caps.objects,
+                "--limiter-keys" => before.caps.limiter_keys,
+                _ => before.caps.key_chunks,
+            };
+            format!(
+                "{option} {cap} has no room for what is carried over, and nothing was changed; it is {now} now: give more"
+            )
+        }
+        error => return error.into(),
+    })
+}
+
 fn remove(args: &RmArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     let url = url(&args.region);
-    sprag::region::remove(&url, at.group_shared, args.force)?;
+    sprag::region::remove(&url, at.group_shared, args.force).map_err(of_removing)?;
     output::print(out, ExitCode::SUCCESS, |out| {
         if args.json {
             let removed = true;

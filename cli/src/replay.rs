@@ -25,6 +25,8 @@ use std::process::ExitCode;
 
 use sprag::Limit;
 
+use crate::number;
+
 use self::batch::{Batch, Decided, Failure};
 use self::decide::Decide;
 use self::engine::Engine;
@@ -65,7 +67,7 @@ pub(crate) struct Args {
     /// As sprag limit has it: PERIOD is second, minute, hour or day, or a number of s, m, h, d, ms, us
     /// or ns, as in 5/10s. The burst is what a token bucket holds, COUNT if not given; a fixed window has
     /// none. A COUNT of 0 refuses every request.
-    #[arg(long, value_name = "LIMIT")]
+    #[arg(long, value_name = "LIMIT", allow_hyphen_values = true)]
     limit: Asked,
 
     /// How the limit is enforced [default: as the limit says, by a token bucket if it says nothing]
@@ -77,11 +79,11 @@ pub(crate) struct Args {
     by: Field,
 
     /// What each request costs
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::within::<u64>(1..=u64::MAX), allow_hyphen_values = true)]
     cost: u64,
 
     /// How many of the most refused keys to list
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = number::within::<usize>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     top: usize,
 
     /// Print the report as one JSON object

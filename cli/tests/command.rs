@@ -55,6 +55,147 @@ fn completions_are_printed_for_each_shell() {
 }
 
 #[test]
+fn wrong_arguments_are_told_in_one_line_with_the_way_out() {
+    let regions = Regions::new();
+    for (words, code, part) in [
+        ("lok a", 2, "a similar subcommand exists: 'lock'"),
+        (
+            "limit a 1/s",
+            2,
+            "not provided: --key <KEY>; sprag limit --help has more",
+        ),
+        ("limit a -1/s --key k", 2, "negative"),
+        (
+            "limit a 1/s --key k --cost -1",
+            2,
+            "from 0 to 18446744073709551615",
+        ),
+        (
+            "limit a 1/s --key k --cots 1",
+            2,
+            "similar argument exists: '--cost'",
+        ),
+        ("limit a 1/0s --key k", 2, "it must be from 1ns to 366d"),
+        (
+            "limit a 1/367d --key k",
+            2,
+            "a period of 367d is out of bounds",
+        ),
+        ("replay log --limit -5/minute", 2, "count = \"-5\""),
+        (
+            "replay log --limit 5/minute --top -1",
+            2,
+            "'--top <COUNT>': it must be",
+        ),
+        ("replay log --limit 5/minute --cost 0", 2, "from 1 to"),
+        ("region rm", 2, "sprag region rm --help has more"),
+        (
+            "region resize r --locks -1",
+            2,
+            "'--locks <COUNT>': it must be",
+        ),
+        ("break -name", 2, "use '-- -n'"),
+        (
+            "lock a true -x",
+            64,
+            "sprag lock NAME -- true; sprag lock --help",
+        ),
+        ("--at shm:x lock a true", 64, "goes behind --"),
+        ("lock --try -5 -- true", 64, "'-5' is negative"),
+        (
+            "lock --wait -5s a -- true",
+            64,
+            "'--wait <DURATION>': it must be 1ms to 366d",
+        ),
+        ("lock --ttl -1 a -- true", 64, "it must be 1ms to 366d"),
+        ("lock --renew -5 a", 64, "not a token"),
+        ("lock -E -1 a -- true", 64, "from 0 to 255"),
+    ] {
+        let finished = regions.sprag(words);
+        assert!(
+            finished.error(code).contains(part),
+            "{words}: {}",
+            finished.err
+        );
+    }
+    #[cfg(unix)]
+    for args in [
+        [&b"inspect"[..], b"--at", b"shm:\xff"],
+        [b"limit", b"a", b"\xff/s"],
+    ] {
+        let args = args.map(std::os::unix::ffi::OsStrExt::from_bytes);
+        let finished = regions.run::<&std::ffi::OsStr>(args);
+        assert!(finished.error(2).contains("\\xff"), "{}", finished.err);
+        assert!(finished.err.contains("is not UTF-8"), "{}", finished.err);
+    }
+    let long = "n".repeat(1_025);
+    for (name, key) in [("", "k"), (&long, "k"), ("a", ""), ("a", &long)] {
+        let finished = regions.run(["limit", name, "1/s", "--key", key]);
+        assert!(
+            finished.error(2).contains("1 to 1024 bytes"),
+            "{}",
+            finished.err
+        );
+    }
+    let odd = regions.run(["limit", "a", "1/\n\u{1b}[31m\nUsage: x", "--key", "k"]);
+    assert!(!odd.error(2).contains(char::is_control), "{}", odd.err);
+    assert_eq!(std::fs::read_dir(regions.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_space_is_refused_where_it_has_no_meaning() {
+    let regions = Regions::new();
+    regions.sprag("limit mail 1/day --key k").answer(0);
+    for (words, code, part) in [
+        ("replay --at shm:x log --limit 1/s", 2, "leave --at out"),
+        (
+            "replay --group-shared log --limit 1/s",
+            2,
+            "leave --group-shared out",
+        ),
+        ("--at mem: replay log --limit 1/s", 2, "leave --at out"),
+        ("completions bash --at shm:x", 2, "leave --at out"),
+        (
+            "completions --group-shared bash",
+            2,
+            "leave --group-shared out",
+        ),
+        ("region ls --at mem:", 2, "leave --at out"),
+        ("region ls --at shm:default", 2, "leave --at out"),
+        ("region check default --at shm:default", 2, "leave --at out"),
+        ("region rm default --at shm:default", 2, "leave --at out"),
+        (
+            "region resize default --locks 5 --at shm:x",
+            2,
+            "leave --at out",
+        ),
+        ("region check --at mem:", 2, "use --at shm:NAME"),
+        ("region check mem:", 2, "name a shm: region"),
+        ("inspect --at mem:", 2, "use --at shm:NAME"),
+        ("break a --at mem:", 2, "use --at shm:NAME"),
+        (
+            "limit l 1/s --key k --at mem: --group-shared",
+            2,
+            "leave it out",
+        ),
+        ("bench lock --at mem: --group-shared", 2, "leave it out"),
+        (
+            "lock --at mem: --group-shared a -- true",
+            64,
+            "leave it out",
+        ),
+    ] {
+        let finished = regions.sprag(words);
+        assert!(
+            finished.error(code).contains(part),
+            "{words}: {}",
+            finished.err
+        );
+    }
+    assert!(regions.path().join("default.sprag").exists());
+}
+
+#[test]
 fn output_that_nobody_reads_is_no_error_and_a_full_disk_is() {
     let regions = Regions::new();
     regions.sprag("limit mail 1/day --key k").answer(0);

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -193,18 +195,56 @@ fn names_can_not_write_to_the_terminal_and_are_exact_in_json() {
 }
 
 #[test]
-fn looking_and_breaking_create_no_region() {
+fn looking_and_breaking_create_nothing() {
     let regions = Regions::new();
-    for words in ["inspect", "break a", "region check", "region check nosuch"] {
-        let error = regions.sprag(words).error(2).to_owned();
-        assert!(error.contains("there is no region at"), "{words}: {error}");
+    let missing = regions.path().join("missing");
+    for directory in [regions.path(), &missing] {
+        let run = |words: &str| {
+            let mut command = regions.command(words.split(' '));
+            let output = command.env("SPRAG_DIR", directory).output().unwrap();
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            (
+                output.status.code(),
+                text(output.stdout),
+                text(output.stderr),
+            )
+        };
+        // Of the space that is used when none is named, nobody needs to have made anything.
+        for (words, out) in [
+            ("inspect", "nothing to show\n"),
+            ("inspect --held jobs/", "nothing to show\n"),
+            (
+                "inspect --json",
+                "{\"locks\":[],\"limiters\":[],\"breaks\":[]}\n",
+            ),
+            ("inspect --json --locks", "{\"locks\":[]}\n"),
+            ("region ls", "no regions\n"),
+            ("region ls --json", "[]\n"),
+        ] {
+            assert_eq!(run(words), (Some(0), out.to_owned(), String::new()));
+        }
+        for (words, code, part) in [
+            ("inspect --at shm:nosuch", 2, "there is no region at"),
+            (
+                "inspect --at shm:/no/such/region",
+                2,
+                "there is no region at",
+            ),
+            ("break a", 2, "there is no region at"),
+            ("region check", 2, "there is no region at"),
+            ("region check nosuch", 2, "there is no region at"),
+            ("region rm nosuch", 2, "there is no region at"),
+            ("region resize nosuch --locks 5", 2, "there is no region at"),
+            ("lock --release 5 a", 123, "is not held under token 5"),
+            ("lock --renew 5 a", 123, "is not held under token 5"),
+        ] {
+            let (found, out, error) = run(words);
+            assert_eq!((found, out.as_str()), (Some(code), ""), "{words}: {error}");
+            assert!(error.contains(part), "{words}: {error}");
+            assert_eq!(error.lines().count(), 1, "{words}: {error}");
+        }
     }
     assert_eq!(std::fs::read_dir(regions.path()).unwrap().count(), 0);
-    // A space of this process alone has nothing in it.
-    assert_eq!(
-        regions.sprag("inspect --at mem:").answer(0),
-        "nothing to show\n"
-    );
     for url in ["redis://h", "shm:", "mem:x", "quic://a:1"] {
         let error = regions.run(["inspect", "--at", url]).error(2).to_owned();
         assert!(
@@ -212,4 +252,66 @@ fn looking_and_breaking_create_no_region() {
             "{url}: {error}"
         );
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_holder_and_a_waiter_that_were_killed_are_shown_as_dead() {
+    let regions = Regions::new();
+    let url = regions.url("r");
+    let start = |words: &str| {
+        let words = format!("lock --at {url} {words}");
+        let mut command = regions.command(words.split(' '));
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let kill = |child: &mut Child| {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    };
+    let mut holder = start("--ttl 1h jobs/1 -- yes");
+    let mut line = String::new();
+    // Kept open, or the command would end.
+    let mut output = BufReader::new(holder.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    let mut dies = start("jobs/1 -- true");
+    let waits = |alive, dead| {
+        let lock = &inspect(&regions, &url, "")["locks"][0];
+        (&lock["waiters"], &lock["waiters_dead"]) == (&json!(alive), &json!(dead))
+    };
+    while !waits(1, 0) {}
+    kill(&mut dies);
+    assert!(waits(0, 1));
+    let text = regions.sprag(&format!("inspect --at {url}"));
+    assert!(
+        text.answer(0).contains("  0 + 1 dead  jobs/1"),
+        "{}",
+        text.out
+    );
+
+    let pid = holder.id();
+    assert_eq!(
+        inspect(&regions, &url, "")["locks"][0]["holder_dead"],
+        false
+    );
+    kill(&mut holder);
+    // Looking changes nothing.
+    for _ in 0..2 {
+        let lock = &inspect(&regions, &url, " --held")["locks"][0];
+        assert_eq!(
+            (&lock["held"], &lock["holder_dead"], &lock["holder_pid"]),
+            (&json!(false), &json!(true), &json!(pid))
+        );
+        assert!(waits(0, 1));
+    }
+    let text = regions.sprag(&format!("inspect --held --at {url}"));
+    let line = text.answer(0).lines().nth(1).unwrap();
+    assert!(line.starts_with(&format!("dead  pid {pid}")), "{line}");
+    let next = regions.sprag(&format!("lock --try --at {url} jobs/1 -- true"));
+    assert_eq!(next.answer(0), "");
+    let lock = &inspect(&regions, &url, "")["locks"][0];
+    assert_eq!(
+        (&lock["holder_dead"], &lock["holder_pid"]),
+        (&json!(false), &Value::Null)
+    );
+    assert!(waits(0, 0));
 }

@@ -238,7 +238,7 @@ fn wrong_arguments_run_nothing_and_say_what_to_do() {
         (&["name", "--"], "nothing to run"),
         (&["--", "name"], "nothing to run"),
         (&["--", "name", "touch", "ran"], "nothing to run"),
-        (&["name", "touch", "ran"], "unexpected argument 'touch'"),
+        (&["name", "touch", "ran"], "sprag lock NAME -- touch"),
         (
             &["--tyr", "name", "--", "touch", "ran"],
             "unexpected argument '--tyr'",
@@ -275,7 +275,7 @@ fn wrong_arguments_run_nothing_and_say_what_to_do() {
             &["--release", "5", "--ttl", "1s", "name"],
             "cannot be used with",
         ),
-        (&["--renew", "-5", "name"], "-5"),
+        (&["--renew", "-5", "name"], "not a token"),
     ];
     for (args, part) in cases {
         let finished = world.run(args);

@@ -53,6 +53,8 @@ fn a_region_in_use_is_removed_by_force_only() {
             "{}",
             refused.err
         );
+        let is_offered = refused.err.contains("--force");
+        assert_eq!(is_offered, words.contains("rm"), "{}", refused.err);
     }
     assert!(hold.is_held());
     let removed = regions.sprag("region rm r --force --json");
@@ -114,7 +116,19 @@ fn resizing_keeps_what_limiters_know_and_tokens_rise() {
     for (words, code, part) in [
         ("region resize r", 2, "--locks"),
         ("region resize r --locks 500", 2, "does not have yet"),
-        ("region resize r --locks 0", 2, "objects cap is 0"),
+        (
+            "region resize r --locks 0",
+            2,
+            "--locks 0 is out of bounds; it must be 1 to 67108864",
+        ),
+        ("region resize r --limiter-keys 0", 2, "--limiter-keys 0 is"),
+        (
+            "region resize r --sessions 4096",
+            2,
+            "--sessions 4096 is out of bounds; it must be 1 to 4095",
+        ),
+        ("region resize r --waiters 65537", 2, "--waiters 65537 is"),
+        ("region resize r --key-chunks 0", 2, "--key-chunks 0 is"),
         ("region resize nosuch --locks 9", 2, "no region"),
     ] {
         let finished = regions.sprag(words);
@@ -157,4 +171,63 @@ fn a_check_of_a_sound_region_finds_nothing_and_of_a_damaged_one_something() {
     // Something that is no region at all is not what was asked about.
     std::fs::write(&path, "dear diary").unwrap();
     regions.sprag("region check").error(2);
+}
+
+#[test]
+fn a_resize_below_what_there_is_says_which_option_to_raise_and_changes_nothing() {
+    let regions = Regions::new();
+    let space = Space::open(&regions.url("r")).unwrap();
+    let limiter = space.limiter("mail", "1/day").unwrap();
+    for key in 0..64_u32 {
+        let long = [key.to_le_bytes(); 8].concat();
+        assert!(limiter.check(&long, 1).unwrap().is_allowed());
+        let name = format!("a limiter with a long name, {key}");
+        space.limiter(&name, "1/day").unwrap();
+    }
+    drop((limiter, space));
+    for (option, now) in [
+        ("--locks", 65_536),
+        ("--limiter-keys", 262_144),
+        ("--key-chunks", 262_144),
+    ] {
+        let finished = regions.sprag(&format!("region resize r {option} 8"));
+        let error = finished.error(2);
+        assert!(
+            error.starts_with(&format!("{option} 8 has no room")),
+            "{error}"
+        );
+        assert!(error.contains(&format!("it is {now} now")), "{error}");
+    }
+    assert_eq!(
+        regions.sprag("region ls --json").json()[0]["locks_cap"],
+        65_536
+    );
+}
+
+#[test]
+fn a_path_may_have_a_colon_in_it() {
+    let regions = Regions::new();
+    let path = regions.path().join("a:b");
+    Space::open(&format!("shm:{}", path.display())).unwrap();
+    let check = regions.sprag(&format!("region check {}", path.display()));
+    assert!(check.answer(0).contains("sound"), "{}", check.out);
+}
+
+#[test]
+fn a_region_with_a_lock_that_a_script_holds_is_in_use() {
+    let regions = Regions::new();
+    let token = regions.sprag("lock --acquire --ttl 1h --at shm:r deploy");
+    let token = token.answer(0).trim();
+    for words in ["region rm r", "region resize r --locks 100"] {
+        let refused = regions.sprag(words);
+        assert!(
+            refused.error(1).contains("1 detached holds"),
+            "{}",
+            refused.err
+        );
+    }
+    regions
+        .sprag(&format!("lock --release {token} --at shm:r deploy"))
+        .answer(0);
+    regions.sprag("region rm r").answer(0);
 }

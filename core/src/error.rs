@@ -162,7 +162,7 @@ pub enum Error {
         why: &'static str,
     },
     /// The system refused an operation on the region's file.
-    #[error("{action} {path}: {source}")]
+    #[error("cannot {action} {path}: {source}; see to that, or name another place for the region")]
     Io {
         /// What was being done.
         action: &'static str,

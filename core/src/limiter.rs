@@ -393,8 +393,8 @@ impl Engine {
     }
 
     /// Bytes that these keys take in the region: each its cell, its share of the block's header line,
-    /// and the chunks of a key too long for its cell. A region is sized so that the table is five
-    /// eighths full at the cap. Reads the whole table.
+    /// and the chunks of a key too long for its cell. A region is sized so that the table is 65 %
+    /// full at the cap. Reads the whole table.
     pub fn limiter_key_bytes(&self) -> u64 {
         let mut bytes = 0;
         self.limiter_keys.for_each(&self.region, |_, at, state| {

@@ -153,8 +153,6 @@ impl Region {
             #[cfg(not(loom))]
             file: None,
         };
-        #[cfg(loom)]
-        region.make_words();
         region.initialise(birth);
         Ok(region)
     }
@@ -200,47 +198,72 @@ impl Region {
         }
     }
 
-    /// Makes every word that threads of a model may share: loom holds the making of an atomic for a
-    /// plain write, which must come before the threads that use it. A model is as slow as its words
-    /// are many, so those that a model can do without are left out: chunks, breaks, all limits but one, and
-    /// the limiters' where the cap allows for one key only.
+    /// Makes loom's words of those that the threads of a model may touch, just before they start. A
+    /// model is as slow as these are many, so those that no model needs are left out: chunks, breaks,
+    /// all limits but one, and the limiters' where the cap allows for one key only.
+    ///
+    /// Some are left plain, since who comes first at them changes nothing that a model could see:
+    /// - the latest time is not read by the engine;
+    /// - what each session has created is compared with its share, which in memory is the whole;
+    /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
+    ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
+    ///   idle no sweep leaves anything in the word; for limiter keys see the model at the cap.
     #[cfg(loom)]
-    fn make_words(&self) {
+    pub fn share(&self) {
         let words = |at: usize, count: usize| {
             for i in 0..count {
-                self.word(at + i * 8);
+                self.word(at + i * 8).share();
             }
         };
-        words(header::LATEST, 1);
+        self.word(header::LATEST).leave();
         words(header::WAITERS_HIGH, 1);
-        words(header::OBJECTS, 4);
+        for partition in 0..self.geometry.partitions {
+            self.floor(partition).share();
+        }
         for session in 0..self.geometry.caps.sessions {
-            words(self.session_at(session) + 32, 2);
+            let at = self.session_at(session);
+            words(at, 1);
+            self.word(at + 32).leave();
+            self.word(at + 40).leave();
         }
         for waiter in 0..self.geometry.caps.waiters {
-            self.waiter_word(waiter);
-            self.half(self.waiter_at(waiter));
-            self.half(self.waiter_at(waiter) + 4);
-            words(self.waiter_at(waiter) + 8, 2);
+            self.waiter_word(waiter).share();
+            self.half(self.waiter_at(waiter)).share();
+            self.half(self.waiter_at(waiter) + 4).share();
+            words(self.waiter_at(waiter) + 8, 3);
         }
-        let table = |section: &Section, cell_bytes: usize| {
+        let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
+            let count = self.word(counters);
+            let is_full = crate::table::count_of(count.load(Relaxed)) >= u64::from(cap);
+            count.share();
+            for at in [counters + 8, counters + 16] {
+                if is_full {
+                    self.word(at).share();
+                } else {
+                    self.word(at).leave();
+                }
+            }
+            words(counters + 24, 1);
             for block in 0..section.units {
                 let at = section.at(block);
                 words(at, 2);
                 for cell in 0..CELLS_PER_BLOCK as usize {
-                    self.half(at + 16 + cell * 4);
+                    self.half(at + 16 + cell * 4).share();
                     let cell = at + LINE + cell * cell_bytes;
-                    self.wide(cell);
+                    self.wide(cell).share();
                     words(cell + 16, (cell_bytes - 16) / 8);
                 }
             }
         };
-        table(&self.geometry.objects, 64);
-        if self.geometry.caps.limiter_keys > 1 {
-            words(header::LIMITER_KEYS, 4);
+        let (geometry, caps) = (&self.geometry, self.geometry.caps);
+        table(header::OBJECTS, caps.objects, &geometry.objects, 64);
+        if caps.limiter_keys > 1 {
             words(header::RECLAIMED_AT, 1);
-            self.wide(self.limit_at(0) + crate::limiter::OVERFLOW);
-            table(&self.geometry.limiter_keys, 32);
+            words(self.limit_at(0), 7);
+            self.wide(self.limit_at(0) + crate::limiter::OVERFLOW)
+                .share();
+            let keys = &geometry.limiter_keys;
+            table(header::LIMITER_KEYS, caps.limiter_keys, keys, 32);
         }
     }
 

@@ -9,19 +9,23 @@
 
 use core::sync::atomic::Ordering;
 
+#[cfg(loom)]
+pub mod modelled;
 #[cfg(feature = "steps")]
 pub mod steps;
-#[cfg(loom)]
-pub mod turns;
 #[cfg(not(loom))]
 mod wide;
 
+#[cfg(loom)]
+pub use modelled::{Half, Wide, Word};
+#[cfg(loom)]
+pub(crate) use modelled::{fence, prefetch};
+
 #[cfg(not(loom))]
 use core::sync::atomic as raw;
-#[cfg(loom)]
-use loom::sync::atomic as raw;
 
 /// Marks one atomic step for the crash and stop tests; nothing in ordinary builds.
+#[cfg(not(loom))]
 #[inline(always)]
 fn step() {
     #[cfg(feature = "steps")]
@@ -29,57 +33,33 @@ fn step() {
 }
 
 /// A memory fence; see [`core::sync::atomic::fence`].
+#[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn fence(order: Ordering) {
     step();
     raw::fence(order);
 }
 
+#[cfg(not(loom))]
 macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $raw:ident, $int:ty) => {
         $(#[$doc])*
-        #[cfg_attr(not(loom), repr(transparent))]
-        pub struct $name {
-            raw: raw::$raw,
-            #[cfg(loom)]
-            turns: turns::Turns,
-        }
+        #[repr(transparent)]
+        pub struct $name(raw::$raw);
 
         // Not every width uses every operation.
         #[allow(dead_code)]
         impl $name {
-            #[cfg(loom)]
-            pub(crate) fn new(value: $int) -> Self {
-                Self { raw: raw::$raw::new(value), turns: turns::Turns::new() }
-            }
-
-            /// Loads from the atomic by `act`.
-            #[inline(always)]
-            fn loading<R>(&self, act: impl FnOnce(&raw::$raw) -> R) -> R {
-                step();
-                #[cfg(loom)]
-                self.turns.before_load();
-                act(&self.raw)
-            }
-
-            /// Stores to the atomic, or exchanges it, by `act`.
-            #[inline(always)]
-            fn storing<R>(&self, act: impl FnOnce(&raw::$raw) -> R) -> R {
-                step();
-                #[cfg(loom)]
-                return self.turns.store(|| act(&self.raw));
-                #[cfg(not(loom))]
-                act(&self.raw)
-            }
-
             #[inline(always)]
             pub(crate) fn load(&self, order: Ordering) -> $int {
-                self.loading(|raw| raw.load(order))
+                step();
+                self.0.load(order)
             }
 
             #[inline(always)]
             pub(crate) fn store(&self, value: $int, order: Ordering) {
-                self.storing(|raw| raw.store(value, order));
+                step();
+                self.0.store(value, order);
             }
 
             #[inline(always)]
@@ -90,31 +70,37 @@ macro_rules! word {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$int, $int> {
-                self.storing(|raw| raw.compare_exchange(current, new, success, failure))
+                step();
+                self.0.compare_exchange(current, new, success, failure)
             }
 
             #[inline(always)]
             pub(crate) fn fetch_add(&self, value: $int, order: Ordering) -> $int {
-                self.storing(|raw| raw.fetch_add(value, order))
+                step();
+                self.0.fetch_add(value, order)
             }
 
             #[inline(always)]
             pub(crate) fn fetch_max(&self, value: $int, order: Ordering) -> $int {
-                self.storing(|raw| raw.fetch_max(value, order))
+                step();
+                self.0.fetch_max(value, order)
             }
 
             #[inline(always)]
             pub(crate) fn fetch_or(&self, value: $int, order: Ordering) -> $int {
-                self.storing(|raw| raw.fetch_or(value, order))
+                step();
+                self.0.fetch_or(value, order)
             }
         }
     };
 }
 
+#[cfg(not(loom))]
 word!(
     /// A 64-bit word of a region.
     Word, AtomicU64, u64
 );
+#[cfg(not(loom))]
 word!(
     /// A 32-bit word of a region; the kind a thread can park on.
     Half, AtomicU32, u32
@@ -122,8 +108,9 @@ word!(
 
 impl Half {
     /// The bare atomic, to park on or to wake.
+    #[cfg(not(loom))]
     pub fn as_atomic(&self) -> &raw::AtomicU32 {
-        &self.raw
+        &self.0
     }
 
     /// Its value now (acquire).
@@ -170,60 +157,6 @@ pub(crate) fn wide_is_supported() -> bool {
     wide::is_supported()
 }
 
-/// loom has no 128-bit atomic: one of 64 bits stands in, which holds the number of a value.
-///
-/// Equal values have equal numbers, so an exchange succeeds exactly when the real one would, and the
-/// orderings are the real ones. A mutex would order a load before all that follows it, and so hide
-/// the store-load races that the fences are there for.
-#[cfg(loom)]
-pub struct Wide {
-    number: raw::AtomicU64,
-    turns: turns::Turns,
-    /// The values seen so far, by number. Not a modelled mutex: numbering is no step of the protocol.
-    values: std::sync::Mutex<Vec<u128>>,
-}
-
-#[cfg(loom)]
-impl Wide {
-    pub(crate) fn new(value: u128) -> Self {
-        Self {
-            number: raw::AtomicU64::new(0),
-            turns: turns::Turns::new(),
-            values: std::sync::Mutex::new(vec![value]),
-        }
-    }
-
-    pub(crate) fn load(&self) -> u128 {
-        self.turns.before_load();
-        self.value(self.number.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
-        let (current, new) = (self.number(current), self.number(new));
-        let exchange = || {
-            self.number
-                .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
-        };
-        self.turns
-            .store(exchange)
-            .map(drop)
-            .map_err(|found| self.value(found))
-    }
-
-    fn number(&self, value: u128) -> u64 {
-        let mut values = self.values.lock().unwrap();
-        let number = values.iter().position(|known| *known == value);
-        number.unwrap_or_else(|| {
-            values.push(value);
-            values.len() - 1
-        }) as u64
-    }
-
-    fn value(&self, number: u64) -> u128 {
-        self.values.lock().unwrap()[number as usize]
-    }
-}
-
 /// Hints that the line holding `word` will be read soon. Costs an instruction, touches nothing.
 #[cfg(not(loom))]
 #[inline(always)]
@@ -238,6 +171,3 @@ pub(crate) fn prefetch(word: &Wide) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = word;
 }
-
-#[cfg(loom)]
-pub(crate) fn prefetch(_: &Wide) {}

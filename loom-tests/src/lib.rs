@@ -1,7 +1,7 @@
-//! What the models of this crate share. Each model is a test under `tests/`; run them with
+//! What the models of this crate share. Each model is a test under `tests/models/`; run them with
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" cargo test --release -p sprag-loom-tests --target-dir target/loom
+//! RUSTFLAGS="--cfg loom" cargo test --profile models -p sprag-loom-tests --target-dir target/loom
 //! ```
 //!
 //! There is no protocol code here: the models drive the engine itself, compiled with `--cfg loom`,
@@ -11,9 +11,13 @@
 
 use sprag_core::region::{Birth, Caps, Region};
 use sprag_core::session::Process;
+use sprag_core::sync::modelled::{self, Stage};
 use sprag_core::{Engine, SessionId};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// Preemptions that every model explores.
 const PREEMPTIONS: usize = 3;
@@ -35,16 +39,11 @@ pub const MS: u64 = 1_000_000;
 pub struct Model {
     name: &'static str,
     threads: usize,
-    preemptions: usize,
 }
 
 /// A model of two threads, the main one included.
 pub fn model(name: &'static str) -> Model {
-    Model {
-        name,
-        threads: 2,
-        preemptions: PREEMPTIONS,
-    }
+    Model { name, threads: 2 }
 }
 
 impl Model {
@@ -53,31 +52,28 @@ impl Model {
         Self { threads, ..self }
     }
 
-    /// The same with fewer preemptions, for a model that would take too long.
-    pub fn preemptions(self, preemptions: usize) -> Self {
-        Self {
-            preemptions,
-            ..self
-        }
-    }
-
     /// Runs `body` through every execution within the bounds, and says how many there were.
     pub fn check(self, body: impl Fn() + Send + Sync + 'static) {
-        sprag_core::sync::turns::set_threads(self.threads);
+        modelled::set_threads(self.threads);
         let mut builder = loom::model::Builder::new();
-        // The environment may only raise the default: each preemption more takes many times as long.
+        // The environment may only raise the bound.
         let asked = builder.preemption_bound.unwrap_or(PREEMPTIONS);
-        builder.preemption_bound = Some(self.preemptions + asked.saturating_sub(PREEMPTIONS));
-        // Making a region is hundreds of steps of one thread: no branches, but they count as such.
-        builder.max_branches = 20_000;
+        builder.preemption_bound = Some(asked.max(PREEMPTIONS));
+        builder.max_branches = 2_000;
         let executions = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&executions);
+        let started = Instant::now();
         builder.check(move || {
+            modelled::set_stage(Stage::Before);
             count.fetch_add(1, Ordering::Relaxed);
             body();
         });
         let executions = executions.load(Ordering::Relaxed);
-        println!("loom: {} {executions} executions", self.name);
+        let seconds = started.elapsed().as_secs_f64();
+        println!(
+            "loom: {} {executions} executions in {seconds:.1} s",
+            self.name
+        );
     }
 }
 
@@ -106,10 +102,72 @@ pub fn engine(caps: Caps) -> (Arc<Engine>, [SessionId; 2]) {
 ///
 /// If the other thread does.
 pub fn both<A, B: 'static>(
+    engine: &Engine,
     this: impl FnOnce() -> A,
     other: impl FnOnce() -> B + 'static,
 ) -> (A, B) {
-    let thread = loom::thread::spawn(other);
+    at_once(engine, || {
+        let thread = loom::thread::spawn(other);
+        let a = this();
+        (a, thread.join().unwrap())
+    })
+}
+
+/// [`both`] with a third thread.
+///
+/// # Panics
+///
+/// If another thread does.
+pub fn three<A, B: 'static, C: 'static>(
+    engine: &Engine,
+    this: impl FnOnce() -> A,
+    other: impl FnOnce() -> B + 'static,
+    third: impl FnOnce() -> C + 'static,
+) -> (A, B, C) {
+    at_once(engine, || {
+        let threads = (loom::thread::spawn(other), loom::thread::spawn(third));
+        let a = this();
+        (a, threads.0.join().unwrap(), threads.1.join().unwrap())
+    })
+}
+
+/// [`both`] where the other thread starts in the middle of what this one does: before the first of its
+/// accesses at which `is_time`.
+///
+/// # Panics
+///
+/// If the other thread does, or if it is never time.
+pub fn both_from<A, B: 'static>(
+    engine: &Arc<Engine>,
+    mut is_time: impl FnMut(&Engine) -> bool + 'static,
+    this: impl FnOnce() -> A,
+    other: impl FnOnce() -> B + 'static,
+) -> (A, B) {
+    let thread = Rc::new(Cell::new(None));
+    let (engine, started, mut other) = (Arc::clone(engine), Rc::clone(&thread), Some(other));
+    modelled::watch(move || {
+        let is_time = is_time(&engine);
+        if is_time {
+            engine.region().share();
+            modelled::set_stage(Stage::During);
+            started.set(other.take().map(loom::thread::spawn));
+        }
+        is_time
+    });
     let a = this();
-    (a, thread.join().unwrap())
+    let thread = thread
+        .take()
+        .expect("a time at which the other thread starts");
+    let b = thread.join().unwrap();
+    modelled::set_stage(Stage::After);
+    (a, b)
+}
+
+/// The part of a model that has interleavings.
+fn at_once<R>(engine: &Engine, run: impl FnOnce() -> R) -> R {
+    engine.region().share();
+    modelled::set_stage(Stage::During);
+    let result = run();
+    modelled::set_stage(Stage::After);
+    result
 }

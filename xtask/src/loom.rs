@@ -1,5 +1,5 @@
 //! `cargo xtask loom`: runs the interleaving models and tells how many executions each took. A model
-//! says so itself, in a line `loom: NAME N executions` on its standard output.
+//! says so itself, in a line `loom: NAME N executions in S s` on its standard output.
 
 use clap::Args;
 
@@ -22,13 +22,14 @@ pub(crate) struct Options {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
     let mut args = vec![
         "test",
-        "--release",
+        "--profile",
+        "models",
         "-p",
         "sprag-loom-tests",
         "--no-fail-fast",
     ];
     args.extend(options.model.as_deref());
-    args.extend(["--", "--nocapture", "--test-threads=1"]);
+    args.extend(["--", "--nocapture"]);
     let command = Cargo::new(workspace.root(), &args).envs(&[
         ("RUSTFLAGS", "--cfg loom"),
         ("LOOM_MAX_PREEMPTIONS", &options.preemptions.to_string()),
@@ -38,14 +39,23 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     let mut models = Vec::new();
     let mut counts = Counts::default();
     let ending = command.watched(crate::child::Output::Shown, None, &mut |line| {
-        models.extend(executions(line));
+        models.extend(Model::of_line(line));
         counts += Counts::of_line(line).unwrap_or_default();
     })?;
     let result = step::judge(ending, counts, true, None);
     println!("\nExecutions per model:");
-    let width = models.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, executions) in &models {
-        println!("  {name:<width$}  {executions:>10}");
+    let width = models
+        .iter()
+        .map(|model| model.name.len())
+        .max()
+        .unwrap_or(0);
+    for model in &models {
+        let Model {
+            name,
+            executions,
+            seconds,
+        } = model;
+        println!("  {name:<width$}  {executions:>10}  {seconds:>6} s");
     }
     if let Outcome::Failed(what) = &result {
         println!("Failed: {what}; run again: {}", command.shown());
@@ -54,38 +64,59 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     Ok(result == Outcome::Passed)
 }
 
-/// Reads a model's line. Uncaptured output may follow the runner's `test NAME ... ` on one line.
-fn executions(line: &str) -> Option<(String, u64)> {
-    let (_, report) = line.split_once("loom: ")?;
-    let (model, executions) = report
-        .trim_end()
-        .strip_suffix(" executions")?
-        .rsplit_once(' ')?;
-    Some((model.to_owned(), executions.parse().ok()?))
+/// What a model says of itself.
+#[derive(Debug, PartialEq, Eq)]
+struct Model {
+    name: String,
+    executions: u64,
+    /// As it says them.
+    seconds: String,
+}
+
+impl Model {
+    /// Reads a model's line. Uncaptured output may follow the runner's `test NAME ... ` on one line.
+    fn of_line(line: &str) -> Option<Self> {
+        let (_, report) = line.split_once("loom: ")?;
+        let (report, seconds) = report
+            .trim_end()
+            .strip_suffix(" s")?
+            .rsplit_once(" executions in ")?;
+        let (name, executions) = report.rsplit_once(' ')?;
+        Some(Self {
+            name: name.to_owned(),
+            executions: executions.parse().ok()?,
+            seconds: seconds.to_owned(),
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::executions;
+    use super::Model;
 
     #[test]
     fn a_models_line_gives_its_name_and_executions_wherever_it_starts() {
         let cases = [
             (
-                "loom: release_and_steal 1234 executions",
-                Some(("release_and_steal", 1234)),
+                "loom: release_and_steal 1234 executions in 5.6 s",
+                Some(("release_and_steal", 1234, "5.6")),
             ),
             (
-                "test handoff ... loom: hand off 7 executions",
-                Some(("hand off", 7)),
+                "test handoff ... loom: hand off 7 executions in 0.0 s",
+                Some(("hand off", 7, "0.0")),
             ),
-            ("loom: handoff many executions", None),
-            ("loom: 7 executions", None),
+            ("loom: handoff many executions in 0.1 s", None),
+            ("loom: 7 executions in 0.1 s", None),
+            ("loom: handoff 7 executions", None),
             ("bloom is no model", None),
         ];
         for (line, expected) in cases {
-            let expected = expected.map(|(name, number): (&str, u64)| (name.to_owned(), number));
-            assert_eq!(executions(line), expected, "{line}");
+            let expected = expected.map(|(name, executions, seconds)| Model {
+                name: String::from(name),
+                executions,
+                seconds: String::from(seconds),
+            });
+            assert_eq!(Model::of_line(line), expected, "{line}");
         }
     }
 }

@@ -44,10 +44,14 @@ const STEPS: &[Step] = &[
         name: "interleaving models",
         cargo: &[
             "test",
-            "--release",
+            "--profile",
+            "models",
             "-p",
             "sprag-loom-tests",
             "--no-fail-fast",
+            "--",
+            // Each model says how many executions it took.
+            "--nocapture",
         ],
         env: &[
             ("RUSTFLAGS", "--cfg loom"),

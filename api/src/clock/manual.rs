@@ -12,14 +12,16 @@ const START_UNIX_NS: u64 = 1_767_225_600_000_000_000;
 /// A clock for tests: every copy shows the same time, and it moves only when told to.
 ///
 /// ```
-/// use sprag::clock::{Clock, ManualClock};
+/// use sprag::{ManualClock, Space};
 /// use std::time::Duration;
 ///
 /// let hands = ManualClock::new();
-/// let clock = Clock::manual(&hands);
-/// let before_ns = clock.now_ns();
+/// let space = Space::builder().clock(&hands).open("mem:")?;
+/// let hold = space.lock("a")?.ttl(Duration::from_secs(3))?.acquire()?;
+/// assert!(hold.is_valid());
 /// hands.advance(Duration::from_secs(3));
-/// assert_eq!(clock.now_ns(), before_ns + 3_000_000_000);
+/// assert!(!hold.is_valid());
+/// # Ok::<(), sprag::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ManualClock {

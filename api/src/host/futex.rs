@@ -37,14 +37,9 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Duration, reach: Reach) ->
     system::wait(word, expected, timeout.min(WAIT_MAX), reach)
 }
 
-/// Wakes one waiter and returns how many were woken: 0 or 1. Costs a kernel call even if nobody waits.
-pub fn wake_one(word: &AtomicU32, reach: Reach) -> u32 {
-    system::wake(word, 1, reach)
-}
-
-/// Wakes every waiter and returns how many.
+/// Wakes every waiter and returns how many. Costs a kernel call even if nobody waits.
 pub fn wake_all(word: &AtomicU32, reach: Reach) -> u32 {
-    system::wake(word, i32::MAX, reach)
+    system::wake_all(word, reach)
 }
 
 #[cfg(target_os = "linux")]
@@ -91,14 +86,14 @@ mod system {
         }
     }
 
-    pub(super) fn wake(word: &AtomicU32, waiters_max: i32, reach: Reach) -> u32 {
+    pub(super) fn wake_all(word: &AtomicU32, reach: Reach) -> u32 {
         // SAFETY: FUTEX_WAKE uses the address as a name and doesn't touch what lies there.
         let woken = unsafe {
             libc::syscall(
                 libc::SYS_futex,
                 word.as_ptr(),
                 libc::FUTEX_WAKE | flag(reach),
-                waiters_max,
+                i32::MAX,
             )
         };
         u32::try_from(woken).unwrap_or(0)
@@ -141,7 +136,7 @@ mod system {
         }
     }
 
-    pub(super) fn wake(_: &AtomicU32, _: i32, _: Reach) -> u32 {
+    pub(super) fn wake_all(_: &AtomicU32, _: Reach) -> u32 {
         0
     }
 }

@@ -13,19 +13,17 @@ pub struct ProcessIdentity {
     /// As seen in the process's own pid namespace.
     pub pid: u32,
     /// When it started, in nanoseconds of the host's boot time ([`crate::clock::Clock::host`]), to
-    /// the kernel's tick of 10 ms; 0 is unknown. Compare with [`ProcessIdentity::started_together`].
+    /// the kernel's tick of 10 ms; 0 is unknown.
     pub start_ns: u64,
     /// The boot that it belongs to; `[0, 0]` is unknown. Two that are unknown may or may not be the same boot: a region whose
     /// boot can't be told must not be taken for one from another boot, since that ends live holds.
     pub boot_id: [u64; 2],
     /// Inode of its pid namespace; 0 is unknown.
     pub pid_namespace: u64,
-    /// Inode of its time namespace; 0 is unknown, or a kernel without them.
-    pub time_namespace: u64,
 }
 
-/// The kernel's tick in `/proc/PID/stat`, as far as that differs between two readers.
-const START_TOLERANCE_NS: u64 = 10_000_000;
+/// The kernel's tick in `/proc/PID/stat`, where it does not tell another.
+const TICK_NS: u64 = 10_000_000;
 
 impl ProcessIdentity {
     /// This process. Reads a handful of small files: for opening a space, not for every call.
@@ -40,24 +38,8 @@ impl ProcessIdentity {
             start_ns: start_ns(c"/proc/self/stat"),
             boot_id: boot_id(),
             pid_namespace: procfs::inode(c"/proc/self/ns/pid"),
-            time_namespace: procfs::inode(c"/proc/self/ns/time"),
         })
     }
-
-    /// Whether both started at the same time, as far as the kernel's tick tells. False if either is unknown.
-    ///
-    /// Readers in two time namespaces may see ticks that differ by one for the same process.
-    pub fn started_together(&self, other: &Self) -> bool {
-        self.start_ns != 0
-            && other.start_ns != 0
-            && self.start_ns.abs_diff(other.start_ns) <= START_TOLERANCE_NS
-    }
-}
-
-/// When the process with this pid (in our pid namespace) started, as in [`ProcessIdentity::start_ns`];
-/// 0 if there is none, or if it can't be told.
-pub fn start_ns_of(pid: u32) -> u64 {
-    std::ffi::CString::new(format!("/proc/{pid}/stat")).map_or(0, |path| start_ns(&path))
 }
 
 /// 64 bits from the kernel's random number generator.
@@ -94,7 +76,7 @@ fn start_ns(path: &std::ffi::CStr) -> u64 {
     let tick_ns = u64::try_from(per_second)
         .ok()
         .and_then(|per_second| 1_000_000_000_u64.checked_div(per_second))
-        .unwrap_or(START_TOLERANCE_NS);
+        .unwrap_or(TICK_NS);
     // The kernel shows it in the reader's time namespace.
     crate::clock::real::to_host_ns(ticks.saturating_mul(tick_ns))
 }
@@ -165,32 +147,6 @@ mod tests {
             "01234567-89ab-cdef-fedc-ba98765432100",
         ] {
             assert_eq!(parse_boot_id(broken.as_bytes()), None, "{broken:?}");
-        }
-    }
-
-    #[test]
-    fn processes_started_together_only_when_both_starts_are_known_and_a_tick_apart_at_most() {
-        let at = |start_ns| ProcessIdentity {
-            pid: 1,
-            start_ns,
-            boot_id: [1, 2],
-            pid_namespace: 3,
-            time_namespace: 4,
-        };
-        let cases = [
-            (50_000_000, 50_000_000, true),
-            (50_000_000, 60_000_000, true),
-            (60_000_000, 50_000_000, true),
-            (50_000_000, 70_000_000, false),
-            (0, 0, false),
-            (0, 5_000_000, false),
-        ];
-        for (one, other, expected) in cases {
-            assert_eq!(
-                at(one).started_together(&at(other)),
-                expected,
-                "{one} {other}"
-            );
         }
     }
 }

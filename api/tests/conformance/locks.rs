@@ -569,7 +569,7 @@ pub(crate) fn errors_and_debug_output_name_what_they_are_about(tier: &impl Tier)
             ),
             (
                 format!("{hold:?}"),
-                format!("Hold {{ token: {token}, lease_left: "),
+                format!("Hold {{ lock: Some(\"{shown}\"), token: {token}, lease_left: "),
             ),
             (
                 format!("{limiter:?}"),

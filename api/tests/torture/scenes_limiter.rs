@@ -95,7 +95,10 @@ fn companion_of_check(actor: &Actor, cue: &Cue, key: u64, used: u64) {
 }
 
 pub(crate) fn space_has(space: &Space, name: &str) -> bool {
-    matches!(space.engine().limiter(name.as_bytes()), Ok(Some(_)))
+    let limiters = space.limiters(name).expect("not forked");
+    limiters
+        .iter()
+        .any(|limiter| limiter.name == name.as_bytes())
 }
 
 /// So many changes that each slot of a limit is used anew.

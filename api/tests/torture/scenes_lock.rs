@@ -107,7 +107,7 @@ pub(crate) fn all_is_well_but(
         caps.sessions - 1,
         "sessions at once"
     );
-    let check = space.engine().check_region();
+    let check = sprag::region::check(space);
     for finding in &check.findings {
         assert!(
             matches!(finding, sprag_core::Finding::Count { .. }),

@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use super::crew::Process;
 use super::{Ground, samples, worker};
 use crate::at::At;
+use crate::clock;
 use crate::error::Error;
 
 /// How long the holder's lease is: far longer than the benchmark, so that only its death ends it.
@@ -43,7 +44,7 @@ pub(crate) fn measure(ground: &Ground, kills: u32) -> Result<Histogram<u64>, Err
         let (granted, killed) = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let hold = lock.acquire()?;
-                let granted_ns = ground.clock.precise_ns();
+                let granted_ns = clock::boot_ns();
                 hold.release()?;
                 Ok::<_, sprag::Error>(granted_ns)
             });
@@ -70,7 +71,7 @@ fn kill_once_awaited(ground: &Ground, name: &str, holder: &mut Process) -> Resul
             Err(error) => break Err(error),
         }
     };
-    let killed_ns = ground.clock.precise_ns();
+    let killed_ns = clock::boot_ns();
     holder.kill()?;
     awaited?;
     Ok(killed_ns)

@@ -5,14 +5,13 @@ use std::io::{self, BufRead, Write};
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use sprag::clock::Clock;
 use sprag::{Limit, Space};
 
 use super::NAME;
 use super::samples::{Granted, Samples};
 use crate::at::At;
 use crate::error::Error;
-use crate::output;
+use crate::{clock, output};
 
 /// A limit that no machine reaches, so that every check is allowed.
 const LIMIT: &str = "1000000000000/second";
@@ -65,26 +64,25 @@ pub(crate) fn name(run: u32) -> String {
 
 /// Does `job` until the plan's end; operations count from its start.
 pub(crate) fn work(space: &Space, run: u32, job: Job, plan: Plan) -> sprag::Result<Samples> {
-    let clock = Clock::host()?;
     match job {
-        Job::Lock => lock(space, run, plan, &clock),
-        Job::Limit { keys } => limit(space, run, keys, plan, &clock),
+        Job::Lock => lock(space, run, plan),
+        Job::Limit { keys } => limit(space, run, keys, plan),
     }
 }
 
-fn lock(space: &Space, run: u32, plan: Plan, clock: &Clock) -> sprag::Result<Samples> {
+fn lock(space: &Space, run: u32, plan: Plan) -> sprag::Result<Samples> {
     let lock = space.lock(&name(run))?;
     let mut samples = Samples::default();
     loop {
-        let asked_ns = clock.precise_ns();
+        let asked_ns = clock::boot_ns();
         if asked_ns >= plan.end_ns {
             return Ok(samples);
         }
         let hold = lock.acquire()?;
-        let granted_ns = clock.precise_ns();
+        let granted_ns = clock::boot_ns();
         let token = hold.token();
         // Again, since a holder is not always released as soon as it has been granted.
-        let released_ns = clock.precise_ns();
+        let released_ns = clock::boot_ns();
         hold.release()?;
         let mut finished = 1;
         for _ in 1..plan.timed_every {
@@ -104,13 +102,7 @@ fn lock(space: &Space, run: u32, plan: Plan, clock: &Clock) -> sprag::Result<Sam
     }
 }
 
-fn limit(
-    space: &Space,
-    run: u32,
-    keys: NonZeroU32,
-    plan: Plan,
-    clock: &Clock,
-) -> sprag::Result<Samples> {
+fn limit(space: &Space, run: u32, keys: NonZeroU32, plan: Plan) -> sprag::Result<Samples> {
     let limiter = space.limiter(&name(run), Limit::parse(LIMIT)?)?;
     let keys: Vec<[u8; 16]> = (0..keys.get())
         .map(|key| {
@@ -124,12 +116,12 @@ fn limit(
     let mut samples = Samples::default();
     loop {
         let key = next();
-        let asked_ns = clock.precise_ns();
+        let asked_ns = clock::boot_ns();
         if asked_ns >= plan.end_ns {
             return Ok(samples);
         }
         let mut allowed = u64::from(limiter.check(key, 1)?.is_allowed());
-        let answered_ns = clock.precise_ns();
+        let answered_ns = clock::boot_ns();
         for _ in 1..plan.timed_every {
             allowed += u64::from(limiter.check(next(), 1)?.is_allowed());
         }

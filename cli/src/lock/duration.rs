@@ -38,6 +38,8 @@ fn within(text: &str, way_out: &str) -> Result<Duration, String> {
 
 fn parse(text: &str) -> Option<SignedDuration> {
     let is_plain = text
+        .strip_prefix('-')
+        .unwrap_or(text)
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let span: Span = if is_plain {
@@ -99,7 +101,9 @@ mod tests {
                 "{text}: {error}"
             );
         }
-        for text in ["0", "0s", "999us", "-5s", "8784h1ms", "367d", "31622401"] {
+        for text in [
+            "0", "0s", "999us", "-5s", "-5", "8784h1ms", "367d", "31622401",
+        ] {
             let error = wait(text).expect_err(text);
             assert!(error.contains("1ms to 366d"), "{text}: {error}");
             assert!(error.contains("--try"), "{text}: {error}");

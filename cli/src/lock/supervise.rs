@@ -21,7 +21,6 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use libc::c_int;
-use sprag::clock::Clock;
 use sprag::{Hold, KeepAlive};
 
 use super::child::{Change, Child};
@@ -30,6 +29,7 @@ use super::shown::Shown;
 use super::signals::{self, Signals};
 use super::terminal::Terminal;
 use super::{Error, code};
+use crate::clock;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +125,6 @@ enum Stop {
 struct Supervisor<'h, 's> {
     hold: &'h Hold<'s>,
     guard: Guard,
-    clock: Clock,
     child: Child,
     signals: Signals,
     terminal: Option<Terminal>,
@@ -141,9 +140,8 @@ impl<'h, 's> Supervisor<'h, 's> {
         command: &[OsString],
         times: Times,
     ) -> Result<Self, Error> {
-        let clock = Clock::host().map_err(|error| Error::Space(error.into()))?;
         let guard = Guard::new(
-            clock.precise_ns(),
+            clock::boot_ns(),
             hold.lease_left(),
             times.ttl,
             times.kill_after,
@@ -172,7 +170,6 @@ impl<'h, 's> Supervisor<'h, 's> {
         Ok(Self {
             hold,
             guard,
-            clock,
             child,
             signals,
             terminal,
@@ -218,15 +215,14 @@ impl<'h, 's> Supervisor<'h, 's> {
             if is_due {
                 self.go_on();
             }
-            self.signals
-                .wait(self.guard.look_again(self.clock.precise_ns()));
+            self.signals.wait(self.guard.look_again(clock::boot_ns()));
         }
     }
 
     /// Ends the command if the hold is no more.
     fn heed_the_hold(&mut self) {
         let left = self.hold.is_held().then(|| self.hold.lease_left());
-        match self.guard.look(self.clock.precise_ns(), left) {
+        match self.guard.look(clock::boot_ns(), left) {
             Verdict::GoOn => {}
             // One that is stopped would have to go on first to hear it.
             Verdict::Terminate if self.stop == Stop::None => self.child.signal(libc::SIGTERM),

@@ -120,15 +120,11 @@ impl Decide for Engine {
     }
 
     fn keys(&self) -> u64 {
-        self.eras()
-            .map(|era| era.space.engine().limiter_key_count())
-            .sum()
+        self.eras().map(|era| era.space.limiter_key_count()).sum()
     }
 
     fn bytes(&self) -> u64 {
-        self.eras()
-            .map(|era| era.space.engine().limiter_key_bytes())
-            .sum()
+        self.eras().map(|era| era.space.limiter_key_bytes()).sum()
     }
 }
 
@@ -170,7 +166,7 @@ impl Era {
 
     /// Whether the next new key should go elsewhere, so that none ever finds the table full.
     fn is_crowded(&self) -> bool {
-        self.space.engine().limiter_key_count() >= u64::from(self.keys_max)
+        self.space.limiter_key_count() >= u64::from(self.keys_max)
     }
 
     /// Whether `key` has anything used here. A key that this era doesn't know has not.

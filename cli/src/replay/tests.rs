@@ -183,7 +183,7 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
             "log --limit 1/s --algorithm leaky",
             "token-bucket, fixed-window",
         ),
-        ("log --limit 1/s --cost 0", "1.."),
+        ("log --limit 1/s --cost 0", "from 1 to"),
         ("log --limit 1/s --decisions --json", "cannot be used"),
         ("log --limit 1/s --decisions --top 3", "cannot be used"),
         ("log --limit 3/s --cost 4", "lower the cost"),

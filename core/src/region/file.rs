@@ -128,9 +128,10 @@ pub fn probe(path: &Path) -> Result<Info> {
     })
 }
 
-/// Removes the region at `path`. While sessions are alive in it, only if `even_if_in_use`: they lose
-/// their holds, and find out by [`Region::check_in_place`]. A damaged region can be removed too.
-pub fn remove(path: &Path, even_if_in_use: bool) -> Result<()> {
+/// Removes the region at `path`. While sessions are alive in it or a hold of no session runs, only if
+/// `even_if_in_use`: the holds are lost then, and sessions find out by [`Region::check_in_place`]. A
+/// damaged region can be removed too. `birth` tells the time and the boot.
+pub fn remove(path: &Path, even_if_in_use: bool, birth: Birth) -> Result<()> {
     let path = absolute(path)?;
     let file = open_file(&path, true)?;
     match Header::read(&file, &path) {
@@ -141,12 +142,30 @@ pub fn remove(path: &Path, even_if_in_use: bool) -> Result<()> {
     let _alone = if even_if_in_use {
         None
     } else {
-        Some(Alone::without_sessions(&file, &path)?)
+        // One that cannot be opened has nothing that anybody could go on with.
+        let region = open_unchanged(&path, birth).ok();
+        let alone = Alone::without_sessions(&file, &path)?;
+        if let Some(region) = region {
+            super::resize::check_no_detached(region, &birth, &path)?;
+        }
+        Some(alone)
     };
     fs::remove_file(&path).map_err(|source| match source.kind() {
         ErrorKind::NotFound => Error::NotFound { path },
         _ => io_error("remove", &path, source),
     })
+}
+
+/// Opens the region at `path` as it is, whoever may use it.
+pub(super) fn open_unchanged(path: &Path, birth: Birth) -> Result<Region> {
+    let info = probe(path)?;
+    let options = OpenOptions {
+        caps: info.caps,
+        create: false,
+        group_shared: info.group_shared,
+        birth,
+    };
+    open(path, &options)
 }
 
 /// The file behind a region's memory.

@@ -148,10 +148,12 @@ const LIMITER_BLOCK: usize = LINE + 8 * 32;
 impl Geometry {
     pub(crate) fn new(caps: Caps) -> Self {
         // Objects are a line each and hot ones are locks: half full at the cap keeps the first cell
-        // looked at the right one. Limiter keys are many, two to a line: five eighths full keeps
-        // them small, and four in five on the first line looked at.
+        // looked at the right one. Limiter keys are many, two to a line: 65 % full keeps them
+        // small, and four in five on the first line looked at.
         let objects = caps.objects.div_ceil(CELLS_PER_BLOCK / 2).max(2);
-        let limiter_keys = caps.limiter_keys.div_ceil(CELLS_PER_BLOCK * 5 / 8).max(2);
+        let limiter_keys = (u64::from(caps.limiter_keys) * 100)
+            .div_ceil(65 * u64::from(CELLS_PER_BLOCK))
+            .max(2) as u32;
         let mut partitions = PARTITIONS_MAX;
         while partitions > 1 && objects / partitions < 8 {
             partitions /= 2;

@@ -19,7 +19,6 @@ mod mapped {
     use super::{Half, SINK, Wide, Word};
     use core::marker::PhantomData;
     use memmap2::{MmapOptions, MmapRaw};
-    use std::fs::File;
     use std::io;
 
     /// A mapping of `len` bytes, anonymous or of a file.
@@ -75,7 +74,8 @@ mod mapped {
         }
 
         /// Maps `len` bytes of `file`, shared and writable.
-        pub(crate) fn of_file(file: &File, len: usize) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        pub(crate) fn of_file(file: &std::fs::File, len: usize) -> io::Result<Self> {
             let map = MmapOptions::new().len(len).map_raw(file)?;
             Ok(Self::new(map, len))
         }

@@ -7,8 +7,8 @@
 //! Carried over: every fence, every limiter with its keys' state, region time, and that tokens never
 //! go back. Locks are not: none is held.
 
-use super::file::{Alone, Draft, OpenOptions, absolute, open};
-use super::{Birth, Caps};
+use super::file::{Alone, Draft, absolute, open_unchanged};
+use super::{Birth, Caps, Region};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
@@ -32,31 +32,14 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
     caps.check()?;
     let path = absolute(path)?;
     let group_shared = super::file::probe(&path)?.group_shared;
-    let old = open(
-        &path,
-        &OpenOptions {
-            caps,
-            create: false,
-            group_shared,
-            birth,
-        },
-    )?;
+    let old = open_unchanged(&path, birth)?;
     let file = old.reopen()?;
     let _alone = Alone::without_sessions(&file, &path)?;
     // Another resize may have come first.
     old.check_in_place()?;
     let old = Engine::new(old, Sessions::local(), 100);
-    let now_ns = birth
-        .boot_ns
-        .wrapping_sub(old.region.base_boot_ns().cast_unsigned());
-    let detached = detached_holds(&old, now_ns);
-    if detached > 0 {
-        return Err(Error::InUse {
-            path,
-            sessions: 0,
-            detached,
-        });
-    }
+    let now_ns = now_ns(&old, &birth);
+    check_detached(&old, now_ns, &path)?;
 
     let draft = Draft::new(&path, group_shared)?;
     let by_time = super::floor_at(birth.unix_ns);
@@ -80,6 +63,29 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
             error => error,
         })?;
     draft.publish_over()
+}
+
+/// Fails if holds of `region` that belong to no session still run.
+pub(super) fn check_no_detached(region: Region, birth: &Birth, path: &Path) -> Result<()> {
+    let engine = Engine::new(region, Sessions::local(), 100);
+    check_detached(&engine, now_ns(&engine, birth), path)
+}
+
+fn check_detached(engine: &Engine, now_ns: u64, path: &Path) -> Result<()> {
+    match detached_holds(engine, now_ns) {
+        0 => Ok(()),
+        detached => Err(Error::InUse {
+            path: path.to_owned(),
+            sessions: 0,
+            detached,
+        }),
+    }
+}
+
+/// Region time at what `birth` says of the host's.
+fn now_ns(engine: &Engine, birth: &Birth) -> u64 {
+    let base_ns = engine.region.base_boot_ns().cast_unsigned();
+    birth.boot_ns.wrapping_sub(base_ns)
 }
 
 /// Holds that belong to no session and whose lease still runs.

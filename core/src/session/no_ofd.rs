@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use std::os::fd::AsFd;
 
+#[derive(Clone, Copy)]
 pub(super) struct Bytes;
 
 impl Bytes {

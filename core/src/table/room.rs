@@ -217,10 +217,9 @@ impl<F: Flavour> Table<F> {
         let mut probe = Probe::new(region, actor.sessions);
         let blocks = self.section.units;
         let hand = region.word(self.counters + HAND).fetch_add(1, Relaxed) % u64::from(blocks);
-        let order = core::iter::once((home, true)).chain(
-            (0..blocks).map(|i| (((hand + u64::from(i)) % u64::from(blocks)) as u32, false)),
-        );
-        for (block, is_extra) in order {
+        let onward = (0..blocks).map(|i| ((hand + u64::from(i)) % u64::from(blocks)) as u32);
+        let order = core::iter::once(home).chain(onward.filter(|block| *block != home));
+        for block in order {
             if !region.is_present(&self.section, block) {
                 continue;
             }
@@ -234,7 +233,7 @@ impl<F: Flavour> Table<F> {
                     Err(Unfree::Empty) => {}
                     Err(Unfree::Until(at_ns)) => {
                         earliest_ns = earliest_ns.min(at_ns);
-                        seen += u64::from(!is_extra);
+                        seen += 1;
                     }
                 }
             }

@@ -38,7 +38,7 @@ fn without_create_a_missing_region_is_not_found() {
     assert_eq!(name_of(&try_open(&path, &options).map(drop)), "not found");
     assert!(matches!(file::probe(&path), Err(Error::NotFound { .. })));
     assert!(matches!(
-        file::remove(&path, true),
+        file::remove(&path, true, BIRTH),
         Err(Error::NotFound { .. })
     ));
     assert!(!path.exists());

@@ -24,11 +24,11 @@ fn a_removed_or_replaced_region_is_found_out() {
         engine.region().check_in_place().unwrap();
         session(&engine);
         assert!(matches!(
-            file::remove(&path, false),
+            file::remove(&path, false, BIRTH),
             Err(Error::InUse { sessions: 1, .. })
         ));
         engine.region().check_in_place().unwrap();
-        file::remove(&path, true).unwrap();
+        file::remove(&path, true, BIRTH).unwrap();
         if replace {
             open(&path);
         }
@@ -38,7 +38,7 @@ fn a_removed_or_replaced_region_is_found_out() {
         assert!(matches!(result, Err(Error::Replaced { .. })));
     }
     drop(open(&path));
-    file::remove(&path, false).unwrap();
+    file::remove(&path, false, BIRTH).unwrap();
     assert!(!path.exists());
 }
 
@@ -48,11 +48,11 @@ fn a_damaged_region_can_be_removed_and_a_foreign_file_not() {
     open(&path);
     scribble(&path, 40, &[0xff]);
     assert!(matches!(file::probe(&path), Err(Error::Damaged { .. })));
-    file::remove(&path, false).unwrap();
+    file::remove(&path, false, BIRTH).unwrap();
     assert!(!path.exists());
     fs::write(&path, "hello".repeat(100)).unwrap();
     for even_if_in_use in [false, true] {
-        let result = file::remove(&path, even_if_in_use);
+        let result = file::remove(&path, even_if_in_use, BIRTH);
         assert!(matches!(result, Err(Error::NotARegion { .. })));
     }
     assert!(path.exists());

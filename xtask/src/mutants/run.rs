@@ -29,6 +29,8 @@ const HANG_FACTOR: u32 = 10;
 pub(super) enum Outcome {
     /// These tests failed.
     Red(Vec<String>),
+    /// These tests failed, and none of them said what the table expects.
+    RedOtherwise(Vec<String>),
     /// The test's process died without a verdict: an abort or a signal.
     Died,
     /// The test hung and was ended.
@@ -51,6 +53,7 @@ impl Outcome {
     pub(super) fn in_words(&self) -> (&'static str, String) {
         match self {
             Self::Red(tests) => ("red", tests.join(", ")),
+            Self::RedOtherwise(tests) => ("RED OTHERWISE", tests.join(", ")),
             Self::Died => ("red, process died", String::new()),
             Self::Hung => ("red, hung", String::new()),
             Self::Survived => ("SURVIVED", String::new()),
@@ -63,6 +66,10 @@ impl Outcome {
     pub(super) fn advice(&self) -> Option<String> {
         match self {
             Self::Red(_) | Self::Died | Self::Hung => None,
+            Self::RedOtherwise(_) => Some(
+                "failed of something else: name the assertion in `says`, or break the code otherwise"
+                    .to_owned(),
+            ),
             Self::Survived => {
                 Some("survived: sharpen the test, or break the code harder".to_owned())
             }
@@ -100,7 +107,7 @@ impl<'a> Runner<'a> {
             }
             println!("unbroken: {}", mutant.test);
             let log = scratch.log("unbroken.log");
-            let (outcome, took) = attempt(&scratch, &mutant.test, GREEN_MAX, &log)?;
+            let (outcome, took) = attempt(&scratch, &mutant.test, None, GREEN_MAX, &log)?;
             // On unbroken code, surviving is what the test should do.
             if outcome != Outcome::Survived {
                 return Err(format!(
@@ -170,7 +177,7 @@ impl<'a> Runner<'a> {
         let bound = HANG_MIN.max(usual * HANG_FACTOR);
         let log = scratch.log(&format!("{index:03}.log"));
         scratch.with_file(&mutant.file, &broken, || {
-            attempt(scratch, &mutant.test, bound, &log)
+            attempt(scratch, &mutant.test, mutant.says.as_deref(), bound, &log)
         })
     }
 }
@@ -179,6 +186,7 @@ impl<'a> Runner<'a> {
 fn attempt(
     scratch: &Scratch,
     test: &TestCommand,
+    says: Option<&str>,
     bound: Duration,
     log: &Path,
 ) -> Result<(Outcome, Duration), String> {
@@ -191,17 +199,29 @@ fn attempt(
     }
     let started = Instant::now();
     let run = test.run(scratch.tree(), scratch.target());
-    Ok((run_and_judge(&run, &output, bound)?, started.elapsed()))
+    let outcome = run_and_judge(&run, says, &output, bound)?;
+    Ok((outcome, started.elapsed()))
 }
 
-fn run_and_judge(run: &Cargo, output: &File, bound: Duration) -> Result<Outcome, String> {
+fn run_and_judge(
+    run: &Cargo,
+    says: Option<&str>,
+    output: &File,
+    bound: Duration,
+) -> Result<Outcome, String> {
     let mut counts = Counts::default();
     let mut failed = Vec::new();
+    let mut is_said = says.is_none();
     let ending = run.watched(Output::Log(output), Some(bound), &mut |line| {
         counts += Counts::of_line(line).unwrap_or_default();
         failed.extend(counts::failed_test(line).map(ToOwned::to_owned));
+        // The runner shows what a failed test printed, its panic's text among it.
+        is_said |= says.is_some_and(|says| line.contains(says));
     })?;
-    Ok(judge(ending, counts, failed))
+    Ok(match judge(ending, counts, failed) {
+        Outcome::Red(tests) if !is_said => Outcome::RedOtherwise(tests),
+        outcome => outcome,
+    })
 }
 
 fn judge(ending: Ending, counts: Counts, failed: Vec<String>) -> Outcome {
@@ -270,8 +290,7 @@ mod tests {
     fn each_kind_of_break_is_told_apart_by_a_real_build_and_run() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let manifest = "[package]\nname = \"tiny\"\nedition = \"2024\"\n[workspace]\n";
-        let source =
-            "pub fn one() -> u8 { 1 }\n#[test]\nfn it_is_one() { assert_eq!(one(), 1); }\n";
+        let source = "pub fn one() -> u8 { 1 }\n#[test]\nfn it_is_one() { assert_eq!(one(), 1, \"count: one\"); }\n";
         fs::create_dir(directory.path().join("src")).expect("create");
         fs::write(directory.path().join("Cargo.toml"), manifest).expect("write");
         fs::write(directory.path().join("src/lib.rs"), source).expect("write");
@@ -279,23 +298,43 @@ mod tests {
         let log = scratch.log("test.log");
 
         let whole = "{ 1 }";
+        let one = || vec!["it_is_one".to_owned()];
         let cases = [
-            (whole, "it_is_one", Outcome::Survived),
-            (whole, "no_such_test", Outcome::NoTestRan),
+            (whole, "it_is_one", None, Outcome::Survived),
+            (whole, "no_such_test", None, Outcome::NoTestRan),
+            ("{ 2 }", "it_is_one", None, Outcome::Red(one())),
             (
                 "{ 2 }",
                 "it_is_one",
-                Outcome::Red(vec!["it_is_one".to_owned()]),
+                Some("count: one"),
+                Outcome::Red(one()),
             ),
-            ("{ std::process::abort() }", "it_is_one", Outcome::Died),
+            (
+                "{ panic!(\"elsewhere\") }",
+                "it_is_one",
+                Some("count: one"),
+                Outcome::RedOtherwise(one()),
+            ),
+            (
+                "{ std::process::abort() }",
+                "it_is_one",
+                None,
+                Outcome::Died,
+            ),
             (
                 "{ loop { std::hint::spin_loop() } }",
                 "it_is_one",
+                None,
                 Outcome::Hung,
             ),
-            ("{ one }", "it_is_one", Outcome::DoesNotCompile(log.clone())),
+            (
+                "{ one }",
+                "it_is_one",
+                None,
+                Outcome::DoesNotCompile(log.clone()),
+            ),
         ];
-        for (body, name, expected) in cases {
+        for (body, name, says, expected) in cases {
             let test = TestCommand::try_from(format!("cargo test -p tiny --lib {name}"));
             let test = test.expect("a command");
             // Only the break that hangs waits for its bound; the others end long before theirs.
@@ -306,7 +345,7 @@ mod tests {
             };
             let (outcome, _) = scratch
                 .with_file("src/lib.rs", &source.replace(whole, body), || {
-                    attempt(&scratch, &test, bound, &log)
+                    attempt(&scratch, &test, says, bound, &log)
                 })
                 .expect("an attempt");
             assert_eq!(outcome, expected, "{body}");

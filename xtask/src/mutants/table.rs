@@ -35,6 +35,8 @@ pub(super) struct Mutant {
     mutated: String,
     /// The command whose test must go red.
     pub(super) test: TestCommand,
+    /// What the failing assertion's text must contain, for a test that could fail of many things.
+    pub(super) says: Option<String>,
 }
 
 /// Reads the table.
@@ -54,6 +56,13 @@ impl Mutant {
         let mut faults = Vec::new();
         if properties::name(self.property).is_none() {
             faults.push(format!("no property has the number {}", self.property));
+        }
+        if self
+            .says
+            .as_ref()
+            .is_some_and(|says| says.trim().is_empty())
+        {
+            faults.push("`says` is empty: leave it out, or copy the assertion's text".to_owned());
         }
         if self.original.trim() == self.mutated.trim() {
             faults.push("the mutated line is the original: break it".to_owned());

@@ -1,5 +1,4 @@
 //! Fences: tokens never go back.
-#![cfg(loom)]
 
 use sprag_core::lock::Attempt;
 use sprag_loom_tests::{CAPS, MS, both, engine, model};
@@ -12,10 +11,10 @@ fn a_fence_that_two_threads_raise_never_goes_back() {
         engine.admit(&name, one, MS, 1, false).unwrap().unwrap();
 
         let (admitted, seen) = {
-            let (engine, name) = (engine.clone(), name.clone());
             let (engine_2, name_2) = (engine.clone(), name.clone());
             both(
-                move || {
+                &engine,
+                || {
                     let admitted = [2, 4].map(|token| {
                         let admitted = engine.admit(&name, one, MS, token, false).unwrap();
                         (token, admitted, engine.fence_highest(&name))
@@ -52,10 +51,10 @@ fn one_token_is_admitted_once_to_a_new_fence_however_many_bring_it() {
         let name = engine.fence_name(b"fence").unwrap();
 
         let (first, second) = {
-            let (engine, name) = (engine.clone(), name.clone());
             let (engine_2, name_2) = (engine.clone(), name.clone());
             both(
-                move || engine.admit(&name, one, MS, 7, true).unwrap(),
+                &engine,
+                || engine.admit(&name, one, MS, 7, true).unwrap(),
                 move || engine_2.admit(&name_2, two, MS, 7, true).unwrap(),
             )
         };
@@ -82,10 +81,10 @@ fn a_fence_in_the_cell_of_a_reclaimed_lock_never_shows_what_the_lock_left() {
         }
         let name = engine.fence_name(b"fence").unwrap();
         let (seen, admitted) = {
-            let (engine, name) = (engine.clone(), name.clone());
             let (engine_2, name_2) = (engine.clone(), name.clone());
             both(
-                move || engine.fence_highest(&name),
+                &engine,
+                || engine.fence_highest(&name),
                 move || engine_2.admit(&name_2, two, MS, 7, false).unwrap(),
             )
         };

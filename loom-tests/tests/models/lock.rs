@@ -1,5 +1,4 @@
 //! Holding: exclusion, tokens, leases.
-#![cfg(loom)]
 
 use loom::cell::UnsafeCell;
 use sprag_core::lock::{Attempt, Released, Renewed};
@@ -40,10 +39,10 @@ fn two_threads_never_hold_one_lock_at_once_and_their_tokens_are_consecutive() {
         let first = add_one(&engine, &name, one, &guarded).unwrap();
 
         let (a, b) = {
-            let (engine, name, guarded) = (engine.clone(), name.clone(), guarded.clone());
             let (engine_2, name_2, guarded_2) = (engine.clone(), name.clone(), guarded.clone());
             both(
-                move || [(); 2].map(|()| add_one(&engine, &name, one, &guarded)),
+                &engine,
+                || [(); 2].map(|()| add_one(&engine, &name, one, &guarded)),
                 move || add_one(&engine_2, &name_2, two, &guarded_2),
             )
         };
@@ -74,11 +73,11 @@ fn a_renewal_and_a_takeover_of_an_expired_hold_never_both_succeed() {
         let end = grant.deadline_ns;
 
         let (renewed, stolen) = {
-            let engine = engine.clone();
             let thief_engine = engine.clone();
             both(
+                &engine,
                 // The holder's clock is a microsecond behind the thief's.
-                move || engine.renew(&grant, end - 1_000, 10 * MS).unwrap(),
+                || engine.renew(&grant, end - 1_000, 10 * MS).unwrap(),
                 move || {
                     thief_engine
                         .try_acquire(&name, thief, end, 10 * MS)

@@ -1,12 +1,11 @@
 //! Waiting: no wake is lost and nothing is left behind.
-#![cfg(loom)]
 
 use sprag_core::lock::{Attempt, Grant, Released};
 use sprag_core::region::Caps;
 use sprag_core::session::Process;
 use sprag_core::waiter::{Poll, Sleeper, Ticket, Wake};
 use sprag_core::{Engine, Name, SessionId};
-use sprag_loom_tests::{CAPS, MS, both, engine, model};
+use sprag_loom_tests::{CAPS, MS, both, engine, model, three};
 
 const LEASE: u64 = 1_000 * MS;
 const DEADLINE: u64 = 2_000 * MS;
@@ -100,10 +99,10 @@ fn a_waiter_that_enqueues_while_the_holder_releases_is_granted_or_signalled() {
         let grant = hold(&engine, &name, holder);
 
         let ((ticket, outcome), wake) = {
-            let (engine, name) = (engine.clone(), name.clone());
             let engine_2 = engine.clone();
             both(
-                move || {
+                &engine,
+                || {
                     let ticket = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
                     let outcome = wait(&engine, &name, waiter, &ticket);
                     (ticket, outcome)
@@ -129,10 +128,10 @@ fn a_release_that_meets_the_first_waiter_cancelling_signals_the_next() {
         let before = wait(&engine, &name, waiter, &second).expect_err("the lock is held");
 
         let (released, cancelled) = {
-            let engine_1 = engine.clone();
             let engine_2 = engine.clone();
             both(
-                move || wake_of(engine_1.release(&grant, || MS)),
+                &engine,
+                || wake_of(engine.release(&grant, || MS)),
                 move || engine_2.cancel(first, MS),
             )
         };
@@ -154,22 +153,16 @@ fn a_release_a_cancelling_waiter_and_a_waiting_one_lose_no_wake_between_them() {
             let first = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
             let second = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
 
-            let cancelling = {
-                let engine = engine.clone();
-                loom::thread::spawn(move || engine.cancel(first, MS))
-            };
-            let ((second, outcome), released) = {
-                let (engine, name) = (engine.clone(), name.clone());
-                let engine_2 = engine.clone();
-                both(
-                    move || {
-                        let outcome = wait(&engine, &name, waiter, &second);
-                        (second, outcome)
-                    },
-                    move || wake_of(engine_2.release(&grant, || MS)),
+            let (outcome, cancelled, released) = {
+                let (engine_2, engine_3) = (engine.clone(), engine.clone());
+                three(
+                    &engine,
+                    || wait(&engine, &name, waiter, &second),
+                    move || engine_2.cancel(first, MS),
+                    move || wake_of(engine_3.release(&grant, || MS)),
                 )
             };
-            let wakes = [released, cancelling.join().unwrap()];
+            let wakes = [released, cancelled];
             let grant = outcome.unwrap_or_else(|before| {
                 check_woken(&engine, &name, waiter, &second, before, &wakes)
             });
@@ -192,10 +185,10 @@ fn of_two_waiters_that_enqueue_while_the_holder_releases_one_is_granted_and_the_
         let ticket = engine.enqueue(&name, one, MS, DEADLINE).unwrap();
 
         let ((ticket_2, outcome), wakes) = {
-            let (engine, name) = (engine.clone(), name.clone());
             let engine_2 = engine.clone();
             both(
-                move || {
+                &engine,
+                || {
                     let ticket = engine.enqueue(&name, two, MS, DEADLINE).unwrap();
                     let outcome = wait(&engine, &name, two, &ticket);
                     (ticket, outcome)
