@@ -1,7 +1,7 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
-//! This file owns the checks. Which limit a name has, and how one is changed for another, is in
-//! [`definition`]; what a limit means is in [`crate::limit`].
+//! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
+//! in [`change`]; what a limit means is in [`crate::limit`].
 //!
 //! # A check
 //!
@@ -11,6 +11,7 @@
 //! inserting moves the bucket to its next generation, so that a check that found no room before
 //! cannot charge the bucket after.
 
+mod change;
 mod definition;
 #[cfg(all(test, not(loom)))]
 mod stopped;

@@ -31,34 +31,27 @@ pub mod file;
 #[cfg(all(not(loom), not(target_os = "linux")))]
 #[path = "region/no_file.rs"]
 pub mod file;
+mod geometry;
 pub(crate) mod memory;
 #[cfg(all(not(loom), target_os = "linux"))]
 mod resize;
 #[cfg(all(not(loom), target_os = "linux"))]
 mod system;
 
+pub use geometry::Caps;
+pub(crate) use geometry::{
+    BREAK_BYTES, BREAKS, CELLS_PER_BLOCK, Geometry, LIMIT_BYTES, LIMITS, SESSIONS_MAX, Section,
+};
+
 use crate::error::{Error, Result};
 use crate::key::Hasher;
 use crate::sync::{Half, Wide, Word};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use geometry::LINE;
 use memory::{Line, Memory};
 
 /// The region layout that this release reads and writes.
 pub const LAYOUT_VERSION: u32 = 1;
-
-/// Cells of one block. Models use small blocks to keep their state spaces small.
-pub(crate) const CELLS_PER_BLOCK: u32 = if cfg!(loom) { 2 } else { 8 };
-const LINE: usize = 64;
-const PAGE: usize = 4096;
-/// Blocks (or groups of chunks) that are allocated at once; keeps every extent whole pages long.
-const BLOCKS_PER_EXTENT: u32 = 1 << BLOCKS_SHIFT;
-const BLOCKS_SHIFT: u32 = 7;
-const CHUNKS_PER_EXTENT: u32 = 1 << CHUNKS_SHIFT;
-const CHUNKS_SHIFT: u32 = 10;
-const PARTITIONS_MAX: u32 = 64;
-/// Records in the ring of forced releases.
-pub(crate) const BREAKS: u32 = 64;
-pub(crate) const BREAK_BYTES: usize = 128;
 
 /// Byte offsets of the header's words.
 pub(crate) mod header {
@@ -90,212 +83,6 @@ pub(crate) mod header {
     /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something.
     pub(crate) const OBJECTS: usize = 256; // a line of its own
     pub(crate) const LIMITER_KEYS: usize = 320; // likewise
-}
-
-/// Caps of a region, fixed when it is created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caps {
-    /// Locks, fences and limiter names together: 1 to 2^26; 65,536 by default.
-    pub objects: u32,
-    /// Keys of all limiters together: 1 to 2^28; 262,144 by default.
-    pub limiter_keys: u32,
-    /// Sessions (open spaces) at one time: 1 to 4,095; 1,024 by default.
-    pub sessions: u32,
-    /// Waits at one time: 1 to 65,536; 4,096 by default.
-    pub waiters: u32,
-    /// Chunks of 48 bytes for names longer than 24 bytes and limiter keys longer than 16: 1 to 2^28;
-    /// 262,144 by default.
-    pub key_chunks: u32,
-}
-
-impl Default for Caps {
-    fn default() -> Self {
-        Self {
-            objects: 65_536,
-            limiter_keys: 262_144,
-            sessions: 1_024,
-            waiters: 4_096,
-            key_chunks: 262_144,
-        }
-    }
-}
-
-/// Highest value of each cap, by the width of the fields that hold indices.
-const CAP_BOUNDS: [(&str, u32, u32); 5] = [
-    ("objects cap", 1, 1 << 26),
-    ("limiter keys cap", 1, 1 << 28),
-    // The last line that a session field can name stands for no session.
-    ("sessions cap", 1, SESSIONS_MAX - 1),
-    ("waiters cap", 1, 1 << 16),
-    ("key chunks cap", 1, 1 << 28),
-];
-
-/// Sessions that a session field can name.
-pub(crate) const SESSIONS_MAX: u32 = 4_096;
-/// Limit definitions that a limit field can name; also the number of slots in a region.
-pub(crate) const LIMITS: u32 = if cfg!(loom) { 4 } else { 1_024 };
-pub(crate) const LIMIT_BYTES: usize = 128;
-
-impl Caps {
-    fn words(self) -> [u64; 5] {
-        [
-            self.objects,
-            self.limiter_keys,
-            self.sessions,
-            self.waiters,
-            self.key_chunks,
-        ]
-        .map(u64::from)
-    }
-
-    /// Checks every cap against its bounds.
-    pub fn check(self) -> Result<()> {
-        for (value, (what, min, max)) in self.words().into_iter().zip(CAP_BOUNDS) {
-            if !(u64::from(min)..=u64::from(max)).contains(&value) {
-                return Err(Error::OutOfRange {
-                    what,
-                    value,
-                    min: min.into(),
-                    max: max.into(),
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// One growing section: where its units lie and which bit says that their pages are there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Section {
-    pub(crate) offset: usize,
-    pub(crate) units: u32,
-    unit_bytes: usize,
-    /// Units of an extent, as a power of two.
-    extent_shift: u32,
-    first_extent: u32,
-}
-
-impl Section {
-    #[inline(always)]
-    pub(crate) fn at(&self, unit: u32) -> usize {
-        self.offset + unit as usize * self.unit_bytes
-    }
-
-    /// A unit's bytes over the `parts` that share it.
-    pub(crate) fn bytes_per(&self, parts: u32) -> u64 {
-        self.unit_bytes as u64 / u64::from(parts)
-    }
-
-    fn extents(&self) -> u32 {
-        self.units.div_ceil(1 << self.extent_shift)
-    }
-
-    fn extent_bytes(&self) -> usize {
-        self.unit_bytes << self.extent_shift
-    }
-}
-
-/// Where everything lies; a pure function of the caps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Geometry {
-    pub(crate) caps: Caps,
-    pub(crate) partitions: u32,
-    floors: usize,
-    extents: usize,
-    breaks: usize,
-    sessions: usize,
-    waiter_words: usize,
-    waiter_records: usize,
-    limits: usize,
-    /// Bytes that are allocated at creation.
-    fixed: usize,
-    pub(crate) objects: Section,
-    pub(crate) limiter_keys: Section,
-    pub(crate) chunks: Section,
-    len: usize,
-}
-
-/// Bytes of a block of the objects table and of the limiter keys table.
-const OBJECT_BLOCK: usize = LINE + 8 * 64;
-const LIMITER_BLOCK: usize = LINE + 8 * 32;
-
-impl Geometry {
-    pub(crate) fn new(caps: Caps) -> Self {
-        // Objects are a line each and hot ones are locks: half full at the cap keeps the first cell
-        // looked at the right one. Limiter keys are many, two to a line: 65 % full keeps them
-        // small, and four in five on the first line looked at.
-        let objects = caps.objects.div_ceil(CELLS_PER_BLOCK / 2).max(2);
-        let limiter_keys = (u64::from(caps.limiter_keys) * 100)
-            .div_ceil(65 * u64::from(CELLS_PER_BLOCK))
-            .max(2) as u32;
-        let mut partitions = PARTITIONS_MAX;
-        while partitions > 1 && objects / partitions < 8 {
-            partitions /= 2;
-        }
-        // Whole partitions, so that a partition's blocks are contiguous.
-        let objects = objects.next_multiple_of(partitions);
-        let limiter_keys = limiter_keys.next_multiple_of(partitions);
-
-        let mut end = PAGE;
-        let mut place = |bytes: usize| {
-            let at = end;
-            end = (end + bytes).next_multiple_of(LINE);
-            at
-        };
-        let floors = place(PARTITIONS_MAX as usize * 8);
-        let extent_count = |units: u32, per: u32| units.div_ceil(per);
-        let object_extents = extent_count(objects, BLOCKS_PER_EXTENT);
-        let limiter_extents = extent_count(limiter_keys, BLOCKS_PER_EXTENT);
-        let chunk_extents = extent_count(caps.key_chunks, CHUNKS_PER_EXTENT);
-        let all_extents = object_extents + limiter_extents + chunk_extents;
-        let extents = place((all_extents as usize).div_ceil(64) * 8);
-        let breaks = place(BREAKS as usize * BREAK_BYTES);
-        let sessions = place(caps.sessions as usize * LINE);
-        let waiter_words = place(caps.waiters as usize * 8);
-        let waiter_records = place(caps.waiters as usize * LINE);
-        let limits = place(LIMITS as usize * LIMIT_BYTES);
-        let fixed = end.next_multiple_of(PAGE);
-
-        let section = |offset, units, unit_bytes, extent_shift, first_extent| Section {
-            offset,
-            units,
-            unit_bytes,
-            extent_shift,
-            first_extent,
-        };
-        let end_of = |s: Section| s.offset + s.extents() as usize * s.extent_bytes();
-        let objects = section(fixed, objects, OBJECT_BLOCK, BLOCKS_SHIFT, 0);
-        let limiter_keys = section(
-            end_of(objects),
-            limiter_keys,
-            LIMITER_BLOCK,
-            BLOCKS_SHIFT,
-            object_extents,
-        );
-        let chunks = section(
-            end_of(limiter_keys),
-            caps.key_chunks,
-            LINE,
-            CHUNKS_SHIFT,
-            object_extents + limiter_extents,
-        );
-        Self {
-            caps,
-            partitions,
-            floors,
-            extents,
-            breaks,
-            sessions,
-            waiter_words,
-            waiter_records,
-            limits,
-            fixed,
-            objects,
-            limiter_keys,
-            chunks,
-            len: end_of(chunks),
-        }
-    }
 }
 
 /// What a new region is born with: everything the engine may not find out by itself.

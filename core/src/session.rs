@@ -26,10 +26,19 @@
 //!    └───────────────────────────────────────────────────────────────────┴────────────┘
 //! ```
 
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) mod ofd;
+#[cfg(all(not(loom), not(target_os = "linux")))]
+#[path = "session/no_ofd.rs"]
+mod ofd;
+#[cfg_attr(loom, path = "session/no_shared.rs")]
+mod shared;
+
 use crate::error::{Error, Result};
 use crate::region::{Region, SESSIONS_MAX, header};
 use crate::sync::Word;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use shared::Shared;
 
 /// A session, as state words name it: its line, and the low bits of the line's generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,17 +93,7 @@ pub type Descriptor = Box<dyn std::os::fd::AsFd + Send + Sync>;
 
 /// How one process tells which sessions live.
 pub struct Sessions {
-    #[cfg(not(loom))]
     shared: Option<Shared>,
-}
-
-/// A shared region's side of it: one session to an open file description.
-#[cfg(not(loom))]
-struct Shared {
-    file: Descriptor,
-    own: std::sync::OnceLock<SessionId>,
-    /// Held while the one session opens: two threads' locks on one description don't conflict.
-    opening: std::sync::Mutex<()>,
 }
 
 const OPEN: u64 = 1;
@@ -108,37 +107,10 @@ fn open_line(control: &Word, before: u64) -> Option<u64> {
         .then_some(generation)
 }
 
-#[cfg(not(loom))]
-impl Shared {
-    /// Takes the kernel lock of a line that nobody has. The generation rises first: whoever is stopped
-    /// before it has the lock keeps no dead session alive by it. Until it has, it holds the claim, so
-    /// that nobody else opens the line.
-    fn take_line(&self, control: &Word, index: u16) -> Result<Option<u64>> {
-        let claim = ofd::Bytes::claim(index);
-        if !ofd::try_lock(&self.file, claim)? {
-            return Ok(None);
-        }
-        let taken = if ofd::is_alive(&self.file, index) {
-            Ok(None)
-        } else {
-            match open_line(control, control.load(Acquire)) {
-                Some(generation) => ofd::try_lock(&self.file, ofd::Bytes::session(index))
-                    .map(|is_locked| is_locked.then_some(generation)),
-                None => Ok(None),
-            }
-        };
-        ofd::unlock(&self.file, claim);
-        taken
-    }
-}
-
 impl Sessions {
     /// For anonymous memory: sessions live until closed.
     pub(crate) fn local() -> Self {
-        Self {
-            #[cfg(not(loom))]
-            shared: None,
-        }
+        Self { shared: None }
     }
 
     /// For a shared region: `file` is an open file description of its own, that carries the kernel
@@ -146,25 +118,20 @@ impl Sessions {
     #[cfg(not(loom))]
     pub(crate) fn shared(file: Descriptor) -> Self {
         Self {
-            shared: Some(Shared {
-                file,
-                own: std::sync::OnceLock::new(),
-                opening: std::sync::Mutex::new(()),
-            }),
+            shared: Some(Shared::new(file)),
         }
     }
 
     /// The descriptor whose lock keeps this process's session alive.
     #[cfg(all(not(loom), unix))]
     pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        use std::os::fd::AsFd;
-        self.shared.as_ref().map(|shared| shared.file.as_fd())
+        self.shared.as_ref().map(Shared::descriptor)
     }
 
     /// The one session opened through this value; `None` over memory of this process alone.
     #[cfg(all(not(loom), target_os = "linux"))]
     pub(crate) fn own(&self) -> Option<SessionId> {
-        self.shared.as_ref()?.own.get().copied()
+        self.shared.as_ref()?.own()
     }
 
     pub(crate) fn counter_at(region: &Region, index: u16, counter: usize) -> usize {
@@ -184,20 +151,11 @@ impl Sessions {
         unix_ns: u64,
     ) -> Result<SessionId> {
         let cap = region.caps().sessions;
-        #[cfg(not(loom))]
-        let _opening = self.shared.as_ref().map(|shared| {
-            shared
-                .opening
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-        });
-        #[cfg(not(loom))]
-        if self.shared.as_ref().is_some_and(|s| s.own.get().is_some()) {
-            return Err(Error::Full {
-                what: "session in one opening of a shared region",
-                cap: 1,
-            });
-        }
+        let _opening = self
+            .shared
+            .as_ref()
+            .map(Shared::begin_opening)
+            .transpose()?;
         // Each opening starts past the last, so that an index is reused as late as can be.
         let hint = region.word(header::SESSION_HINT).fetch_add(1, Relaxed);
         for i in 0..cap {
@@ -217,19 +175,13 @@ impl Sessions {
             }
             let generation = (generation & ((1 << GENERATION_BITS) - 1)) as u8;
             let session = SessionId { index, generation };
-            #[cfg(not(loom))]
             if let Some(shared) = &self.shared {
-                let _ = shared.own.set(session);
+                shared.set_own(session);
             }
             return Ok(session);
         }
-        #[cfg(not(loom))]
-        if let Some(shared) = &self.shared
-            && ofd::is_being_replaced(&shared.file)
-        {
-            return Err(Error::Contended {
-                what: "replacing the region",
-            });
+        if let Some(shared) = &self.shared {
+            shared.check_not_being_replaced()?;
         }
         Err(Error::Full {
             what: "session",
@@ -239,11 +191,9 @@ impl Sessions {
 
     /// Makes a line the caller's if nobody has it, under a new generation.
     fn take_line(&self, control: &Word, index: u16) -> Result<Option<u64>> {
-        #[cfg(not(loom))]
         if let Some(shared) = &self.shared {
             return shared.take_line(control, index);
         }
-        let _ = index;
         let before = control.load(Acquire);
         if before & OPEN != 0 {
             return Ok(None);
@@ -275,9 +225,8 @@ impl Sessions {
             // Release: pairs with the acquire in `is_alive`.
             let _ = control.compare_exchange(now, now & !OPEN, Release, Relaxed);
         }
-        #[cfg(not(loom))]
         if let Some(shared) = &self.shared {
-            ofd::unlock(&shared.file, ofd::Bytes::session(session.index));
+            shared.let_die(session);
         }
     }
 
@@ -301,13 +250,9 @@ impl Sessions {
         if !Self::names(control, session) {
             return false;
         }
-        #[cfg(not(loom))]
-        if let Some(shared) = &self.shared {
-            // The kernel never reports a description's own lock to itself.
-            return shared.own.get() == Some(&session)
-                || ofd::is_alive(&shared.file, session.index);
-        }
-        true
+        self.shared
+            .as_ref()
+            .is_none_or(|shared| shared.is_alive(session))
     }
 
     /// Closes every line, generations kept: for a region from another boot, before anyone uses it.
@@ -332,44 +277,5 @@ impl Sessions {
             pid_namespace: region.word(at + 24).load(Relaxed),
         };
         Self::names(region.word(at).load(Acquire), session).then_some(process)
-    }
-}
-
-#[cfg(all(not(loom), target_os = "linux"))]
-pub(crate) mod ofd;
-
-/// Elsewhere a shared region cannot be opened, so these are never reached.
-#[cfg(all(not(loom), not(target_os = "linux")))]
-mod ofd {
-    use crate::error::{Error, Result};
-    use std::os::fd::AsFd;
-
-    #[derive(Clone, Copy)]
-    pub(super) struct Bytes;
-
-    impl Bytes {
-        pub(super) fn session(_: u16) -> Self {
-            Self
-        }
-
-        pub(super) fn claim(_: u16) -> Self {
-            Self
-        }
-    }
-
-    pub(super) fn try_lock(_: &impl AsFd, _: Bytes) -> Result<bool> {
-        Err(Error::Unsupported {
-            what: "shm: outside Linux",
-        })
-    }
-
-    pub(super) fn unlock(_: &impl AsFd, _: Bytes) {}
-
-    pub(super) fn is_alive(_: &impl AsFd, _: u16) -> bool {
-        true
-    }
-
-    pub(super) fn is_being_replaced(_: &impl AsFd) -> bool {
-        false
     }
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn engine(caps: Caps) -> (Engine, SessionId) {
+pub(crate) fn engine(caps: Caps) -> (Engine, SessionId) {
     let birth = Birth {
         hash_seed: 7,
         unix_ns: 1_800_000_000 * SECOND,

@@ -1,4 +1,4 @@
-//! Waiting for a lock: tickets, turns, and who to wake.
+//! Waiting for a lock: tickets, turns, and who to wake. How a sleeper is woken is in [`wake`].
 //!
 //! Each wait has a slot: a word, all of them side by side so that a queue is found by scanning, and a
 //! record on a line of its own.
@@ -51,13 +51,17 @@
 //! no waiter clears *queue*, fences, scans again and, if it now finds one, wakes it (which sets the
 //! bit again). Both fences are `SeqCst`: at least one of the two sees the other's write.
 
+mod wake;
+
+pub use wake::{Sleeper, Wake};
+
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
 use crate::object::{Kind, Name, OWN};
 use crate::region::{Region, header};
-use crate::session::{SessionId, Sessions};
-use crate::sync::{Half, fence};
+use crate::session::SessionId;
+use crate::sync::fence;
 use crate::table::{Entry as _, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
@@ -106,26 +110,6 @@ impl Waiter {
         let since_ns = self.since_ns.max(free.time_us.saturating_mul(1_000));
         since_ns.saturating_add(PATIENCE_NS) <= now_ns
     }
-}
-
-/// A waiter to wake: see [`Engine::to_wake`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wake {
-    index: u32,
-    session: SessionId,
-    sleeper: Sleeper,
-}
-
-/// How a waiter waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Sleeper {
-    /// It looks at its signal by itself.
-    Awake = 0,
-    /// A thread may be asleep on its signal.
-    Thread = 1,
-    /// Somebody listens to its session's doorbell for it.
-    Doorbell = 2,
 }
 
 /// The answer to a poll.
@@ -344,59 +328,6 @@ impl Engine {
 
     fn drop_if_dead(&self, index: u32, word: u64) -> bool {
         !self.sessions.is_alive(&self.region, session_of(word)) && self.free_waiter(index, word)
-    }
-
-    /// The 32-bit word that rises when it may be the waiter's turn. Read it, poll, then park on the
-    /// value read.
-    pub fn signal(&self, ticket: &Ticket) -> &Half {
-        self.region.half(self.region.waiter_at(ticket.index))
-    }
-
-    /// The word to wake sleepers on, already raised; `None` if nobody sleeps.
-    pub fn to_wake(&self, wake: Wake) -> Option<&Half> {
-        match wake.sleeper {
-            Sleeper::Awake => None,
-            Sleeper::Thread => Some(self.region.half(self.region.waiter_at(wake.index))),
-            Sleeper::Doorbell => Some(Sessions::doorbell(&self.region, wake.session)),
-        }
-    }
-
-    /// The word that rises when a wait of `session` set to [`Sleeper::Doorbell`] may be ready.
-    pub fn doorbell(&self, session: SessionId) -> &Half {
-        Sessions::doorbell(&self.region, session)
-    }
-
-    /// Says how the waiter waits from now on. Unless it is [`Sleeper::Awake`], the caller must read the
-    /// signal once more after, before it goes to sleep.
-    pub fn set_sleeper(&self, ticket: &Ticket, sleeper: Sleeper) {
-        let record = self.region.waiter_at(ticket.index);
-        self.region.half(record + 4).store(sleeper as u32, Relaxed);
-        if sleeper != Sleeper::Awake {
-            // Pairs with the fence in `raise`: we say how we sleep then read the signal, it raises
-            // the signal then reads how we sleep.
-            fence(SeqCst);
-        }
-    }
-
-    /// Raises the signal of the waiter in slot `index`, and the doorbell if that is how it waits.
-    fn raise(&self, index: u32) -> Wake {
-        let record = self.region.waiter_at(index);
-        let session = session_of(self.region.waiter_word(index).load(Relaxed));
-        self.region.half(record).fetch_add(1, Release);
-        fence(SeqCst);
-        let sleeper = match self.region.half(record + 4).load(Relaxed) {
-            1 => Sleeper::Thread,
-            2 => Sleeper::Doorbell,
-            _ => Sleeper::Awake,
-        };
-        if sleeper == Sleeper::Doorbell {
-            Sessions::doorbell(&self.region, session).fetch_add(1, Release);
-        }
-        Wake {
-            index,
-            session,
-            sleeper,
-        }
     }
 
     /// The cell that the wait in a slot waits for, 0 while it is not published; `None` if the slot is

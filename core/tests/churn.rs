@@ -3,16 +3,18 @@
 //!
 //! A million of each by default, ten million with `SPRAG_SOAK=1`.
 
+mod support;
+
 use sprag_core::lock::{Attempt, Grant, Released};
-use sprag_core::region::{Birth, Caps, Region};
+use sprag_core::region::Caps;
 use sprag_core::session::Process;
 use sprag_core::waiter::Poll;
 use sprag_core::{Engine, Error, Limit, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use support::{SECOND, engine_with_session, is_soak, session};
 
 const CAP: u32 = 100_000;
-const SECOND: u64 = 1_000_000_000;
 
 /// Resident memory is the process's: one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -21,24 +23,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn rounds() -> u64 {
-    if std::env::var_os("SPRAG_SOAK").is_some_and(|value| value == "1") {
-        10_000_000
-    } else {
-        1_000_000
-    }
-}
-
-fn engine(caps: Caps) -> (Engine, SessionId) {
-    let birth = Birth {
-        hash_seed: 7,
-        unix_ns: 1_800_000_000 * SECOND,
-        boot_ns: 0,
-        boot_id: [1, 2],
-        floor: 0,
-    };
-    let engine = Engine::local(Region::anonymous(caps, birth).unwrap());
-    let session = engine.open_session(Process::default(), 0).unwrap();
-    (engine, session)
+    if is_soak() { 10_000_000 } else { 1_000_000 }
 }
 
 fn churn_caps() -> Caps {
@@ -128,7 +113,7 @@ fn one_use(i: u64, len: usize) -> Vec<u8> {
 }
 
 fn churn_locks(rounds: u64, len: impl Fn(u64) -> usize) {
-    let (engine, me) = engine(churn_caps());
+    let (engine, me) = engine_with_session(churn_caps());
     let mut probes = Probes::default();
     let mut at_cap = None;
     for i in 0..rounds {
@@ -162,7 +147,7 @@ fn long_lock_names_used_once_leave_memory_flat_too() {
 }
 
 fn churn_limiter_keys(rounds: u64, len: impl Fn(u64) -> usize) {
-    let (engine, me) = engine(churn_caps());
+    let (engine, me) = engine_with_session(churn_caps());
     let limit = Limit::parse("1000/second;burst=1").unwrap();
     let limiter = engine.open_limiter(b"api", limit, false, me, 0).unwrap();
     let mut at_cap = None;
@@ -209,7 +194,7 @@ fn one_probe_keeps_its_token_rising_over_a_hundred_reclaims() {
         objects: 100,
         ..churn_caps()
     };
-    let (engine, me) = engine(caps);
+    let (engine, me) = engine_with_session(caps);
     let mut probes = Probes::default();
     let mut rounds = 0_u64..1_000_000;
     while probes.reclaims.values().all(|reclaims| *reclaims < 100) {
@@ -241,8 +226,8 @@ fn tiny() -> Caps {
 // property 11
 #[test]
 fn locks_left_by_a_closed_session_are_reclaimed_at_the_cap() {
-    let (engine, me) = engine(tiny());
-    let other = engine.open_session(Process::default(), 0).unwrap();
+    let (engine, me) = engine_with_session(tiny());
+    let other = session(&engine);
     let left = fill(&engine, other, 64, 8);
     let error = acquire(&engine, me, b"one more", 0).unwrap_err();
     assert!(matches!(error, Error::Full { cap: 64, .. }), "{error}");
@@ -263,7 +248,7 @@ fn locks_left_by_a_closed_session_are_reclaimed_at_the_cap() {
 // property 11
 #[test]
 fn locks_whose_leases_ran_out_are_reclaimed_at_the_cap() {
-    let (engine, me) = engine(tiny());
+    let (engine, me) = engine_with_session(tiny());
     let expired = fill(&engine, me, 64, 8);
     assert!(acquire(&engine, me, b"early", 29 * SECOND).is_err());
     for i in 0..1_000_u64 {
@@ -279,8 +264,8 @@ fn locks_whose_leases_ran_out_are_reclaimed_at_the_cap() {
 // property 11
 #[test]
 fn queues_that_only_the_dead_and_the_late_stand_in_are_reclaimed_at_the_cap_and_others_not() {
-    let (engine, me) = engine(tiny());
-    let other = engine.open_session(Process::default(), 0).unwrap();
+    let (engine, me) = engine_with_session(tiny());
+    let other = session(&engine);
     let holds = fill(&engine, me, 64, 8);
     let names: Vec<_> = (0..64)
         .map(|i| engine.lock_name(&one_use(i, 8)).unwrap())
@@ -316,7 +301,7 @@ fn queues_that_only_the_dead_and_the_late_stand_in_are_reclaimed_at_the_cap_and_
 // property 11
 #[test]
 fn long_names_never_run_out_of_room_while_entries_that_have_it_are_idle() {
-    let (engine, me) = engine(tiny());
+    let (engine, me) = engine_with_session(tiny());
     // Each takes 21 chunks of the 128: far fewer entries than the table's cap hold them all.
     for i in 0..1_000_u64 {
         let grant = acquire(&engine, me, &one_use(i, 1000), 0).unwrap();
@@ -358,7 +343,7 @@ fn a_reclaimed_key_is_not_young_again_for_a_stamp_from_before_it_was_full() {
         key_chunks: 9,
         ..tiny()
     };
-    let (engine, me) = engine(caps);
+    let (engine, me) = engine_with_session(caps);
     let limit = Limit::parse("1/second").unwrap();
     let limiter = engine.open_limiter(b"l", limit, false, me, 0).unwrap();
     let check = |key: u8, now_ns| {
@@ -387,7 +372,7 @@ fn a_key_whose_partition_is_full_takes_the_place_of_an_idle_one() {
         limiter_keys: 384,
         ..Caps::default()
     };
-    let (engine, me) = engine(caps);
+    let (engine, me) = engine_with_session(caps);
     let limit = Limit::parse("1/second").unwrap();
     let limiter = engine.open_limiter(b"l", limit, false, me, 0).unwrap();
     for i in 0..5_000_u64 {

@@ -1,25 +1,12 @@
 //! The engine's operations one after another, on anonymous memory: the cases a reader would try first.
 
+mod support;
+
 use sprag_core::lock::{Attempt, Grant, Released, Renewed};
-use sprag_core::region::{Birth, Caps, Region};
-use sprag_core::session::Process;
+use sprag_core::region::Caps;
 use sprag_core::waiter::Poll;
 use sprag_core::{Engine, Error, Limit, SessionId};
-
-const SECOND: u64 = 1_000_000_000;
-
-fn engine(caps: Caps) -> (Engine, SessionId) {
-    let birth = Birth {
-        hash_seed: 7,
-        unix_ns: 1_800_000_000 * SECOND,
-        boot_ns: 0,
-        boot_id: [1, 2],
-        floor: 0,
-    };
-    let engine = Engine::local(Region::anonymous(caps, birth).unwrap());
-    let session = engine.open_session(Process::default(), 0).unwrap();
-    (engine, session)
-}
+use support::{SECOND, engine_with_session, session};
 
 fn acquire(engine: &Engine, by: SessionId, name: &[u8], now_ns: u64) -> Option<Grant> {
     let name = engine.lock_name(name).unwrap();
@@ -31,7 +18,7 @@ fn acquire(engine: &Engine, by: SessionId, name: &[u8], now_ns: u64) -> Option<G
 
 #[test]
 fn tokens_are_consecutive_and_start_above_the_unix_time_floor() {
-    let (engine, me) = engine(Caps::default());
+    let (engine, me) = engine_with_session(Caps::default());
     let mut hold = acquire(&engine, me, b"a", 0).unwrap();
     assert_eq!(hold.token, (1_800_000_000 << 16) + 1);
     for _ in 0..10 {
@@ -55,7 +42,7 @@ fn tokens_are_consecutive_and_start_above_the_unix_time_floor() {
 
 #[test]
 fn names_of_every_length_are_told_apart() {
-    let (engine, me) = engine(Caps::default());
+    let (engine, me) = engine_with_session(Caps::default());
     let long = vec![b'x'; 1024];
     let mut tokens = Vec::new();
     for len in 1..=1024 {
@@ -80,8 +67,8 @@ fn names_of_every_length_are_told_apart() {
 
 #[test]
 fn an_expired_hold_is_taken_over_and_its_late_steps_fail() {
-    let (engine, me) = engine(Caps::default());
-    let other = engine.open_session(Process::default(), 0).unwrap();
+    let (engine, me) = engine_with_session(Caps::default());
+    let other = session(&engine);
     let old = acquire(&engine, me, b"a", 5).unwrap();
     assert_eq!(
         old.deadline_ns,
@@ -98,7 +85,7 @@ fn an_expired_hold_is_taken_over_and_its_late_steps_fail() {
 
 #[test]
 fn a_lease_can_be_renewed_until_it_ends_and_not_after() {
-    let (engine, me) = engine(Caps::default());
+    let (engine, me) = engine_with_session(Caps::default());
     let hold = acquire(&engine, me, b"a", 0).unwrap();
     assert_eq!(
         engine.renew(&hold, 29 * SECOND, SECOND * 5).unwrap(),
@@ -112,8 +99,8 @@ fn a_lease_can_be_renewed_until_it_ends_and_not_after() {
 
 #[test]
 fn a_dead_session_loses_its_hold_at_once() {
-    let (engine, me) = engine(Caps::default());
-    let other = engine.open_session(Process::default(), 0).unwrap();
+    let (engine, me) = engine_with_session(Caps::default());
+    let other = session(&engine);
     let hold = acquire(&engine, other, b"a", 0).unwrap();
     assert!(acquire(&engine, me, b"a", 0).is_none());
     engine.close_session(other);
@@ -122,7 +109,7 @@ fn a_dead_session_loses_its_hold_at_once() {
 
 #[test]
 fn waiters_are_served_in_order() {
-    let (engine, me) = engine(Caps::default());
+    let (engine, me) = engine_with_session(Caps::default());
     let name = engine.lock_name(b"a").unwrap();
     let mut hold = acquire(&engine, me, b"a", 0).unwrap();
     let tickets: Vec<_> = (0..5)
@@ -163,7 +150,7 @@ fn one_use_names_never_fill_a_region_and_tokens_rise_across_reclaims() {
         limiter_keys: 100,
         ..Caps::default()
     };
-    let (engine, me) = engine(caps);
+    let (engine, me) = engine_with_session(caps);
     let mut last = 0;
     for i in 0..20_000_u32 {
         let hold = acquire(&engine, me, &i.to_le_bytes(), 0).unwrap();
@@ -192,7 +179,7 @@ fn one_use_names_never_fill_a_region_and_tokens_rise_across_reclaims() {
 
 #[test]
 fn a_limiter_admits_its_burst_then_its_rate() {
-    let (engine, me) = engine(Caps::default());
+    let (engine, me) = engine_with_session(Caps::default());
     let limit = Limit::parse("10/second;burst=3").unwrap();
     let limiter = engine.open_limiter(b"api", limit, false, me, 0).unwrap();
     let hit = |key: &[u8], now| {
@@ -212,7 +199,7 @@ fn a_limiter_admits_its_burst_then_its_rate() {
 
 #[test]
 fn a_changed_limit_keeps_what_was_used() {
-    let (engine, me) = engine(Caps {
+    let (engine, me) = engine_with_session(Caps {
         limiter_keys: 1_000,
         ..Caps::default()
     });
@@ -256,7 +243,7 @@ fn at_the_cap_a_shared_bucket_decides_and_a_promoted_key_starts_at_its_level() {
         limiter_keys: 4,
         ..Caps::default()
     };
-    let (engine, me) = engine(caps);
+    let (engine, me) = engine_with_session(caps);
     let limiter = engine
         .open_limiter(b"api", Limit::parse("4/hour").unwrap(), false, me, 0)
         .unwrap();
@@ -281,7 +268,7 @@ fn at_the_cap_a_shared_bucket_decides_and_a_promoted_key_starts_at_its_level() {
 
 #[test]
 fn a_limiter_key_takes_forty_bytes_and_chunks_if_it_is_long() {
-    let (engine, me) = engine(Caps::default());
+    let (engine, me) = engine_with_session(Caps::default());
     let limit = Limit::parse("1/day").unwrap();
     let limiter = engine.open_limiter(b"api", limit, false, me, 0).unwrap();
     let cases = [

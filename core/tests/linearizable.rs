@@ -4,48 +4,33 @@
 mod history;
 #[path = "history/recorder.rs"]
 mod recorder;
+mod support;
 
 use history::{Event, Specification, is_linearizable};
 use recorder::Recorder;
 use sprag_core::limit::{Moment, Prepared, Verdict};
 use sprag_core::lock::{Attempt, Grant, Released, Renewed};
-use sprag_core::region::{Birth, Caps, Region};
+use sprag_core::region::Caps;
 use sprag_core::session::Process;
-use sprag_core::{Engine, Limit, SessionId};
+use sprag_core::{Limit, SessionId};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use support::{FLOOR, SECOND, UNIX_NS, engine, engine_with_session, is_soak, session};
 
-const BASE_UNIX_NS: u64 = 1_800_000_000_000_000_000;
-const FLOOR: u64 = (BASE_UNIX_NS / 1_000_000_000) << 16;
 const THREADS: usize = 4;
-const SECOND: u64 = 1_000_000_000;
 
 /// How many histories of each kind: ten times as many with `SPRAG_SOAK=1`.
 fn histories() -> u64 {
-    if std::env::var_os("SPRAG_SOAK").is_some_and(|value| value == "1") {
-        10_000
-    } else {
-        1_000
-    }
+    if is_soak() { 10_000 } else { 1_000 }
 }
 
-fn engine() -> Engine {
-    let birth = Birth {
-        hash_seed: 7,
-        unix_ns: BASE_UNIX_NS,
-        boot_ns: 0,
-        boot_id: [1, 2],
-        floor: 0,
-    };
-    let caps = Caps {
-        objects: 16,
-        limiter_keys: 16,
-        sessions: 16,
-        waiters: 16,
-        key_chunks: 16,
-    };
-    Engine::local(Region::anonymous(caps, birth).unwrap())
-}
+const CAPS: Caps = Caps {
+    objects: 16,
+    limiter_keys: 16,
+    sessions: 16,
+    waiters: 16,
+    key_chunks: 16,
+};
 
 /// Runs `act` in each of several threads that start together.
 fn at_once(act: impl Fn(usize, &mut fastrand::Rng) + Sync, seed: u64) {
@@ -258,10 +243,8 @@ impl TakeIfHeld for Option<u64> {
 }
 
 fn lock_history(seed: u64) -> Vec<Event<LockCall, LockAnswer>> {
-    let engine = engine();
-    let sessions: Vec<SessionId> = (0..THREADS)
-        .map(|_| engine.open_session(Process::default(), 0).unwrap())
-        .collect();
+    let engine = engine(CAPS);
+    let sessions: Vec<SessionId> = (0..THREADS).map(|_| session(&engine)).collect();
     let name = engine.lock_name(b"one").unwrap();
     let (recorder, now_ns) = (Recorder::new(), AtomicU64::new(0));
     let lease_ns = 2_000_000;
@@ -372,8 +355,7 @@ impl Specification for FenceSpecification {
 #[test]
 fn every_history_of_a_fence_has_an_order_that_explains_it() {
     for seed in 0..histories() {
-        let engine = engine();
-        let me = engine.open_session(Process::default(), 0).unwrap();
+        let (engine, me) = engine_with_session(CAPS);
         let name = engine.fence_name(b"one").unwrap();
         let recorder = Recorder::new();
         at_once(
@@ -415,7 +397,7 @@ impl Specification for KeySpecification {
     fn step(value: &u128, call: &Check, answer: &(bool, u64)) -> Option<u128> {
         let moment = Moment {
             now_ns: call.now_ns,
-            base_ns: BASE_UNIX_NS,
+            base_ns: UNIX_NS,
         };
         let cost = call.cost.unwrap_or(0);
         let verdict = call.prepared.check(*value, moment, cost);
@@ -432,8 +414,7 @@ impl Specification for KeySpecification {
 #[test]
 fn every_history_of_a_limiter_key_has_an_order_that_explains_it() {
     for seed in 0..histories() {
-        let engine = engine();
-        let me = engine.open_session(Process::default(), 0).unwrap();
+        let (engine, me) = engine_with_session(CAPS);
         let text = ["5/second", "1000/second;burst=6", "9/second;window=fixed"][seed as usize % 3];
         let limit = Limit::parse(text).unwrap();
         let limiter = engine.open_limiter(b"l", limit, false, me, 0).unwrap();
@@ -478,8 +459,7 @@ fn every_history_of_a_limiter_key_has_an_order_that_explains_it() {
 #[test]
 fn no_key_gets_more_than_its_burst_from_threads_that_also_fight_for_the_last_cells() {
     for seed in 0..histories() / 10 {
-        let engine = engine();
-        let me = engine.open_session(Process::default(), 0).unwrap();
+        let (engine, me) = engine_with_session(CAPS);
         let limit = Limit::parse("5/366d").unwrap();
         let limiter = engine.open_limiter(b"l", limit, false, me, 0).unwrap();
         // More keys than the cap; costs of 0 leave some idle, so that cells change keys.
@@ -509,8 +489,7 @@ fn no_key_gets_more_than_its_burst_from_threads_that_also_fight_for_the_last_cel
 #[test]
 fn no_key_gets_more_than_the_greater_burst_while_its_limit_is_changed_back_and_forth() {
     for seed in 0..histories() / 10 {
-        let engine = engine();
-        let me = engine.open_session(Process::default(), 0).unwrap();
+        let (engine, me) = engine_with_session(CAPS);
         let limits = ["4/366d", "7/366d"].map(|text| Limit::parse(text).unwrap());
         let limiter = engine.open_limiter(b"l", limits[0], false, me, 0).unwrap();
         let admitted: Vec<AtomicU64> = (0..24).map(|_| AtomicU64::new(0)).collect();

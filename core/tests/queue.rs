@@ -1,11 +1,13 @@
 //! The queue of a lock, step by step: turns, and those who let theirs lie.
 #![cfg(not(loom))]
 
+mod support;
+
 use sprag_core::lock::{Attempt, Grant, Released};
-use sprag_core::region::{Birth, Caps, Region};
-use sprag_core::session::Process;
+use sprag_core::region::Caps;
 use sprag_core::waiter::{PATIENCE_NS, Poll, Ticket, Wake};
 use sprag_core::{Engine, Name, SessionId};
+use support::engine_with_session;
 
 const LEASE_NS: u64 = 3_600_000_000_000;
 
@@ -17,15 +19,7 @@ struct Queue {
 
 impl Queue {
     fn new() -> Self {
-        let birth = Birth {
-            hash_seed: 7,
-            unix_ns: 0,
-            boot_ns: 0,
-            boot_id: [1, 2],
-            floor: 0,
-        };
-        let engine = Engine::local(Region::anonymous(Caps::default(), birth).unwrap());
-        let by = engine.open_session(Process::default(), 0).unwrap();
+        let (engine, by) = engine_with_session(Caps::default());
         let name = engine.lock_name(b"lock").unwrap();
         Self { engine, by, name }
     }

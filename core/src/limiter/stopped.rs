@@ -4,7 +4,7 @@
 use super::*;
 use crate::limiter_key::claimed_limit;
 use crate::object::Kind;
-use crate::region::{Birth, Caps, LIMITS, Region};
+use crate::region::{Caps, LIMITS};
 use crate::session::Process;
 use crate::table::{CLAIMED, Claim, EMPTY, Flavour as _, Found};
 use std::cell::Cell;
@@ -12,22 +12,12 @@ use std::cell::Cell;
 const SECOND: u64 = 1_000_000_000;
 
 fn engine(limiter_keys: u32) -> (Engine, SessionId) {
-    let birth = Birth {
-        hash_seed: 7,
-        unix_ns: 1_800_000_000 * SECOND,
-        boot_ns: 0,
-        boot_id: [1, 2],
-        floor: 0,
-    };
-    let caps = Caps {
+    crate::stopped::engine(Caps {
         // One partition, so that the keys' table is small too.
         objects: 16,
         limiter_keys,
         ..Caps::default()
-    };
-    let engine = Engine::local(Region::anonymous(caps, birth).unwrap());
-    let session = engine.open_session(Process::default(), 0).unwrap();
-    (engine, session)
+    })
 }
 
 fn limit(text: &str) -> Limit {

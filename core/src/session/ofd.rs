@@ -153,3 +153,33 @@ pub(crate) fn count_alive(file: &impl AsFd) -> Result<u32> {
     }
     Ok(count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    fn open(path: &std::path::Path) -> File {
+        File::options().read(true).write(true).open(path).unwrap()
+    }
+
+    #[test]
+    fn living_sessions_are_counted_wherever_their_bytes_lie() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("region");
+        File::create(&path).unwrap();
+        let files: Vec<_> = [0, 1, 2, 77, 78, 4_000, 4_095]
+            .map(|index| {
+                let file = open(&path);
+                assert!(try_lock(&file, Bytes::session(index)).unwrap());
+                file
+            })
+            .into();
+        let reader = File::open(&path).unwrap();
+        for (closed, file) in files.into_iter().enumerate() {
+            assert_eq!(count_alive(&reader).unwrap() as usize, 7 - closed);
+            drop(file);
+        }
+        assert_eq!(count_alive(&reader).unwrap(), 0);
+    }
+}

@@ -1,156 +1,12 @@
-//! Locks, fences and limiter keys one step after another, against naive models: maps and lists that
-//! say what a reader of the documentation would. Times are arguments and only rise.
-//!
-//! The arithmetic of limits has its own oracle (`limit_arithmetic.rs`); here it is trusted, and what
-//! the tables make of it is tested.
+//! The model: locks as their documentation has them, beside an engine that takes the same steps.
 
-use proptest::prelude::*;
-use sprag_core::limit::{Moment, Prepared, Verdict, convert};
+use crate::step::{SESSIONS, Step};
+use crate::support::{FLOOR, NAMES, SMALL, engine, session};
 use sprag_core::lock::{Attempt, Grant, Released, Renewed};
-use sprag_core::region::{Birth, Caps, Region};
 use sprag_core::session::Process;
 use sprag_core::waiter::{PATIENCE_NS, Poll, Ticket};
-use sprag_core::{Engine, Limit, LimiterRef, SessionId};
+use sprag_core::{Engine, SessionId};
 use std::collections::BTreeMap;
-
-/// Cases of each property: fifty times as many with `SPRAG_SOAK=1`.
-fn config() -> ProptestConfig {
-    let is_soak = std::env::var_os("SPRAG_SOAK").is_some_and(|value| value == "1");
-    ProptestConfig {
-        cases: if is_soak { 20_000 } else { 400 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-const BASE_UNIX_NS: u64 = 1_800_000_000_000_000_000;
-const FLOOR: u64 = (BASE_UNIX_NS / 1_000_000_000) << 16;
-
-fn engine(caps: Caps) -> Engine {
-    let birth = Birth {
-        hash_seed: 7,
-        unix_ns: BASE_UNIX_NS,
-        boot_ns: 0,
-        boot_id: [1, 2],
-        floor: 0,
-    };
-    Engine::local(Region::anonymous(caps, birth).unwrap())
-}
-
-/// Few of everything, so that a case of a few dozen steps meets most of it; made often, so small.
-fn small_caps() -> Caps {
-    Caps {
-        objects: 64,
-        limiter_keys: 64,
-        sessions: 64,
-        waiters: 64,
-        key_chunks: 64,
-    }
-}
-
-const NAMES: [&[u8]; 3] = [b"a", b"another", &[0xff; 60]];
-const SESSIONS: usize = 3;
-
-/// One step. Indices choose among what there is at that moment, so that a shrunk case stays legal.
-#[derive(Clone, Debug)]
-enum Step {
-    Pass {
-        ns: u64,
-    },
-    TryAcquire {
-        who: usize,
-        name: usize,
-        lease_ns: u64,
-    },
-    Enqueue {
-        who: usize,
-        name: usize,
-        for_ns: u64,
-    },
-    Poll {
-        wait: usize,
-        lease_ns: u64,
-    },
-    Cancel {
-        wait: usize,
-    },
-    Release {
-        grant: usize,
-    },
-    ReleaseByName {
-        grant: usize,
-        name: usize,
-    },
-    Renew {
-        grant: usize,
-        lease_ns: u64,
-    },
-    RenewByName {
-        grant: usize,
-        name: usize,
-        lease_ns: u64,
-    },
-    Transfer {
-        grant: usize,
-        to: usize,
-        lease_ns: u64,
-    },
-    Adopt {
-        grant: usize,
-        to: usize,
-        lease_ns: u64,
-    },
-    Detach {
-        grant: usize,
-        lease_ns: u64,
-    },
-    Break {
-        name: usize,
-    },
-    Reopen {
-        who: usize,
-    },
-    Look {
-        name: usize,
-    },
-}
-
-fn lease() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        Just(1_000_000),
-        1_000_000..5_000_000_u64,
-        Just(250_000_000),
-        Just(sprag_core::lock::LEASE_NS_MAX),
-    ]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let (any, name, who) = (0..64_usize, 0..NAMES.len(), 0..SESSIONS);
-    let pass = prop_oneof![1..2_000_u64, 1..3_000_000_u64, Just(250_000_000_u64)];
-    prop_oneof![
-        3 => pass.prop_map(|ns| Step::Pass { ns }),
-        6 => (who.clone(), name.clone(), lease())
-            .prop_map(|(who, name, lease_ns)| Step::TryAcquire { who, name, lease_ns }),
-        4 => (who.clone(), name.clone(), prop_oneof![Just(u64::MAX), 1..4_000_000_u64])
-            .prop_map(|(who, name, for_ns)| Step::Enqueue { who, name, for_ns }),
-        8 => (any.clone(), lease()).prop_map(|(wait, lease_ns)| Step::Poll { wait, lease_ns }),
-        2 => any.clone().prop_map(|wait| Step::Cancel { wait }),
-        5 => any.clone().prop_map(|grant| Step::Release { grant }),
-        2 => (any.clone(), name.clone())
-            .prop_map(|(grant, name)| Step::ReleaseByName { grant, name }),
-        3 => (any.clone(), lease()).prop_map(|(grant, lease_ns)| Step::Renew { grant, lease_ns }),
-        1 => (any.clone(), name.clone(), lease())
-            .prop_map(|(grant, name, lease_ns)| Step::RenewByName { grant, name, lease_ns }),
-        1 => (any.clone(), who.clone(), lease())
-            .prop_map(|(grant, to, lease_ns)| Step::Transfer { grant, to, lease_ns }),
-        1 => (any.clone(), who.clone(), lease())
-            .prop_map(|(grant, to, lease_ns)| Step::Adopt { grant, to, lease_ns }),
-        1 => (any, lease()).prop_map(|(grant, lease_ns)| Step::Detach { grant, lease_ns }),
-        1 => name.clone().prop_map(|name| Step::Break { name }),
-        1 => who.prop_map(|who| Step::Reopen { who }),
-        2 => name.prop_map(|name| Step::Look { name }),
-    ]
-}
 
 /// Who a model's hold belongs to: the n-th session ever opened, or nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +55,7 @@ struct Waiting {
     ticket: Ticket,
 }
 
-struct World {
+pub(crate) struct World {
     engine: Engine,
     now_ns: u64,
     /// Every session ever opened, and whether it still is.
@@ -213,9 +69,9 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut world = Self {
-            engine: engine(small_caps()),
+            engine: engine(SMALL),
             now_ns: 12_345,
             sessions: Vec::new(),
             actors: [0; SESSIONS],
@@ -231,7 +87,7 @@ impl World {
     }
 
     fn open(&mut self) -> usize {
-        let session = self.engine.open_session(Process::default(), 0).unwrap();
+        let session = session(&self.engine);
         self.sessions.push((session, true));
         self.sessions.len() - 1
     }
@@ -424,7 +280,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    pub(crate) fn step(&mut self, step: &Step) {
         let now_ns = self.now_ns;
         match *step {
             Step::Pass { ns } => self.now_ns += ns,
@@ -640,7 +496,7 @@ impl World {
         self.actors[who] = self.open();
     }
 
-    fn look(&self, name: usize) {
+    pub(crate) fn look(&self, name: usize) {
         let core_name = self.engine.lock_name(NAMES[name]).unwrap();
         let Some(lock) = self.locks.get(&name) else {
             assert_eq!(self.engine.lock_status(&core_name, self.now_ns), None);
@@ -667,246 +523,5 @@ impl World {
             self.ahead(name, None).filter(waiting).count() <= waiters
                 && waiters <= lock.queue.len()
         );
-    }
-}
-
-proptest! {
-    #![proptest_config(config())]
-
-    // property 1, property 2, property 3, property 4, property 5, property 6
-    #[test]
-    fn locks_do_what_a_naive_model_does(steps in prop::collection::vec(step(), 1..120)) {
-        let mut world = World::new();
-        for step in &steps {
-            world.step(step);
-        }
-        for name in 0..NAMES.len() {
-            world.look(name);
-        }
-    }
-
-    #[test]
-    fn fences_admit_what_a_map_of_highest_tokens_does(
-        steps in prop::collection::vec(
-            (0..3_usize, prop_oneof![0..6_u64, Just((1 << 53) - 2), Just((1 << 53) - 1)], any::<bool>()),
-            1..60,
-        ),
-    ) {
-        let engine = engine(small_caps());
-        let me = engine.open_session(Process::default(), 0).unwrap();
-        let mut highest: BTreeMap<usize, u64> = BTreeMap::new();
-        for (name, token, once) in steps {
-            let core_name = engine.fence_name(NAMES[name]).unwrap();
-            let highest = highest.entry(name).or_default();
-            let fresh = token > 0 && (token > *highest || (!once && token == *highest));
-            match engine.admit(&core_name, me, 0, token, once).unwrap() {
-                Ok(()) => {
-                    prop_assert!(fresh);
-                    *highest = token;
-                }
-                Err(stale) => {
-                    prop_assert!(!fresh);
-                    prop_assert_eq!((stale.token, stale.highest), (token, *highest));
-                }
-            }
-            prop_assert_eq!(engine.fence_highest(&core_name), *highest);
-        }
-    }
-}
-
-/// Limits that differ in every way that a change of limit can: kind, rate, burst, never refilled.
-const LIMITS: [&str; 5] = [
-    "3/second",
-    "1/10s;burst=4",
-    "2/second;window=fixed",
-    "0/second",
-    "1000/second;burst=2",
-];
-
-/// A key's cap in these cases: few enough to be at it most of the time.
-const KEY_CAP: usize = 4;
-
-#[derive(Clone, Debug)]
-enum LimiterStep {
-    Pass { ns: u64 },
-    Check { key: usize, cost: u64 },
-    Peek { key: usize },
-    Change { limit: usize },
-}
-
-fn limiter_step() -> impl Strategy<Value = LimiterStep> {
-    prop_oneof![
-        3 => prop_oneof![1..1_000_000_u64, 1..3_000_000_000_u64].prop_map(|ns| LimiterStep::Pass { ns }),
-        8 => (0..9_usize, 0..4_u64).prop_map(|(key, cost)| LimiterStep::Check { key, cost }),
-        2 => (0..9_usize).prop_map(|key| LimiterStep::Peek { key }),
-        1 => (0..LIMITS.len()).prop_map(|limit| LimiterStep::Change { limit }),
-    ]
-}
-
-/// Short and long keys.
-fn key_bytes(key: usize) -> Vec<u8> {
-    vec![b'k' + key as u8; if key.is_multiple_of(3) { 40 } else { 3 }]
-}
-
-/// What a table of `KEY_CAP` keys with one shared bucket for the rest does. Which of the idle keys makes
-/// room for a new one is the table's own business, and a key that made room starts anew at the
-/// bucket's level: so a key has every value that fits all that was seen.
-struct LimiterModel {
-    prepared: Prepared,
-    moment: Moment,
-    /// Keys that were given an entry, with the values they may have.
-    keys: BTreeMap<usize, Vec<u128>>,
-    overflow: u128,
-}
-
-impl LimiterModel {
-    fn is_busy(&self, value: u128) -> bool {
-        !self.prepared.is_full(value, self.moment)
-    }
-
-    /// The least and the most of the other keys that can't make room now.
-    fn others_busy(&self, key: usize) -> (usize, usize) {
-        let others = || self.keys.iter().filter(|(other, _)| **other != key);
-        let surely = others().filter(|(_, values)| values.iter().all(|v| self.is_busy(*v)));
-        let perhaps = others().filter(|(_, values)| values.iter().any(|v| self.is_busy(*v)));
-        (surely.count(), perhaps.count())
-    }
-
-    /// What the key's value may be now, if it has an entry or is given one.
-    fn values(&self, key: usize) -> Vec<u128> {
-        let mut values = self.keys.get(&key).cloned().unwrap_or_default();
-        if values.is_empty() || values.iter().any(|value| !self.is_busy(*value)) {
-            values.push(self.overflow);
-        }
-        values
-    }
-
-    /// The values after a check that was answered as `seen`.
-    fn after(&self, values: Vec<u128>, cost: u64, seen: (bool, u64)) -> Vec<u128> {
-        let mut after: Vec<u128> = values
-            .into_iter()
-            .filter_map(|value| {
-                let verdict = self.prepared.check(value, self.moment, cost);
-                let decision = self.prepared.decision(verdict, value, self.moment, cost);
-                let after = match verdict {
-                    Verdict::Allowed { new_value } => new_value,
-                    Verdict::Refused | Verdict::Never => value,
-                };
-                ((decision.is_allowed(), decision.remaining()) == seen).then_some(after)
-            })
-            .collect();
-        after.sort_unstable();
-        after.dedup();
-        after
-    }
-}
-
-fn limiter_of(engine: &Engine, limit: &str, by: SessionId, now_ns: u64) -> LimiterRef {
-    let limit = Limit::parse(limit).unwrap();
-    engine.open_limiter(b"l", limit, true, by, now_ns).unwrap()
-}
-
-proptest! {
-    #![proptest_config(config())]
-
-    // property 11, property 12
-    #[test]
-    fn limiter_keys_and_their_overflow_do_what_a_naive_model_does(
-        first in 0..LIMITS.len(),
-        steps in prop::collection::vec(limiter_step(), 1..100),
-    ) {
-        let engine = engine(Caps { limiter_keys: KEY_CAP as u32, ..small_caps() });
-        let me = engine.open_session(Process::default(), 0).unwrap();
-        let mut limiter = limiter_of(&engine, LIMITS[first], me, 0);
-        let mut model = LimiterModel {
-            prepared: limiter.limit().prepare(),
-            moment: Moment { now_ns: 1, base_ns: BASE_UNIX_NS },
-            keys: BTreeMap::new(),
-            overflow: 0,
-        };
-        for step in steps {
-            let moment = model.moment;
-            match step {
-                LimiterStep::Pass { ns } => model.moment.now_ns += ns,
-                LimiterStep::Check { key, cost } => {
-                    let checked =
-                        engine.check(&limiter, &key_bytes(key), cost, me, moment.now_ns).unwrap();
-                    let seen = (checked.decision.is_allowed(), checked.decision.remaining());
-                    let (surely, perhaps) = model.others_busy(key);
-                    if checked.is_overflow {
-                        let may_be_out =
-                            model.keys.get(&key).is_none_or(|v| v.iter().any(|v| !model.is_busy(*v)));
-                        prop_assert!(may_be_out && perhaps >= KEY_CAP, "there was room");
-                        let after = model.after(vec![model.overflow], cost, seen);
-                        prop_assert_eq!(after.len(), 1, "{:?} from the shared bucket", seen);
-                        model.overflow = after[0];
-                        model.keys.remove(&key);
-                    } else {
-                        prop_assert!(surely < KEY_CAP, "there was no room");
-                        let after = model.after(model.values(key), cost, seen);
-                        prop_assert!(!after.is_empty(), "{:?} from {:?}", seen, model.values(key));
-                        model.keys.insert(key, after);
-                    }
-                }
-                LimiterStep::Peek { key } => {
-                    let before = engine.limiter_key_count();
-                    let peeked = engine.peek(&limiter, &key_bytes(key), moment.now_ns).unwrap();
-                    prop_assert!(peeked.decision.is_allowed());
-                    let seen = (true, peeked.decision.remaining());
-                    prop_assert!(!model.after(model.values(key), 0, seen).is_empty());
-                    prop_assert_eq!(engine.limiter_key_count(), before);
-                }
-                LimiterStep::Change { limit } => {
-                    let changed = limiter_of(&engine, LIMITS[limit], me, moment.now_ns);
-                    let (old, new) = (model.prepared, changed.limit().prepare());
-                    if old != new {
-                        let all = model.keys.values_mut().flatten();
-                        for value in all.chain([&mut model.overflow]) {
-                            *value = convert(&old, *value, &new, moment);
-                        }
-                    }
-                    // A stale reference decides by the new limit too: keep it now and then.
-                    if !limit.is_multiple_of(2) {
-                        limiter = changed;
-                    }
-                    model.prepared = new;
-                }
-            }
-            prop_assert!(engine.limiter_key_count() <= KEY_CAP as u64);
-        }
-    }
-
-    // property 2, property 11
-    #[test]
-    fn tokens_rise_for_ever_at_a_cap_that_reclaims_and_a_full_table_has_only_holds(
-        steps in prop::collection::vec((0..12_u8, any::<bool>()), 1..200),
-    ) {
-        const CAP: usize = 4;
-        let engine = engine(Caps { objects: CAP as u32, ..small_caps() });
-        let me = engine.open_session(Process::default(), 0).unwrap();
-        let mut last = BTreeMap::new();
-        let mut held: BTreeMap<u8, Grant> = BTreeMap::new();
-        for (name, is_acquire) in steps {
-            if !is_acquire {
-                if let Some(grant) = held.remove(&name) {
-                    prop_assert_eq!(engine.release(&grant, || 0), Released::Done { wake: None });
-                }
-                continue;
-            }
-            let long = vec![name; if name.is_multiple_of(2) { 2 } else { 100 }];
-            let core_name = engine.lock_name(&long).unwrap();
-            match engine.try_acquire(&core_name, me, 0, 1_000_000_000) {
-                Ok(Attempt::Granted(grant)) => {
-                    prop_assert!(held.len() < CAP);
-                    prop_assert!(grant.token > last.insert(name, grant.token).unwrap_or(FLOOR));
-                    prop_assert!(held.insert(name, grant).is_none(), "held twice");
-                }
-                Ok(Attempt::Busy) => prop_assert!(held.contains_key(&name)),
-                Err(error) => {
-                    prop_assert!(matches!(error, sprag_core::Error::Full { cap: 4, .. }), "{error}");
-                    prop_assert_eq!(held.len(), CAP);
-                }
-            }
-        }
     }
 }

@@ -1,0 +1,85 @@
+//! Waking: how a waiter says that it sleeps, and how it is woken.
+//!
+//! Owns the signals and the sleepers of the waits' records, and ringing a session's doorbell. Puts no
+//! thread to sleep and wakes none: that is for the caller, by the words that this file names.
+
+use super::{Ticket, session_of};
+use crate::engine::Engine;
+use crate::session::{SessionId, Sessions};
+use crate::sync::{Half, fence};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+
+/// A waiter to wake: see [`Engine::to_wake`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    index: u32,
+    session: SessionId,
+    sleeper: Sleeper,
+}
+
+/// How a waiter waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Sleeper {
+    /// It looks at its signal by itself.
+    Awake = 0,
+    /// A thread may be asleep on its signal.
+    Thread = 1,
+    /// Somebody listens to its session's doorbell for it.
+    Doorbell = 2,
+}
+
+impl Engine {
+    /// The 32-bit word that rises when it may be the waiter's turn. Read it, poll, then park on the
+    /// value read.
+    pub fn signal(&self, ticket: &Ticket) -> &Half {
+        self.region.half(self.region.waiter_at(ticket.index))
+    }
+
+    /// The word to wake sleepers on, already raised; `None` if nobody sleeps.
+    pub fn to_wake(&self, wake: Wake) -> Option<&Half> {
+        match wake.sleeper {
+            Sleeper::Awake => None,
+            Sleeper::Thread => Some(self.region.half(self.region.waiter_at(wake.index))),
+            Sleeper::Doorbell => Some(Sessions::doorbell(&self.region, wake.session)),
+        }
+    }
+
+    /// The word that rises when a wait of `session` set to [`Sleeper::Doorbell`] may be ready.
+    pub fn doorbell(&self, session: SessionId) -> &Half {
+        Sessions::doorbell(&self.region, session)
+    }
+
+    /// Says how the waiter waits from now on. Unless it is [`Sleeper::Awake`], the caller must read the
+    /// signal once more after, before it goes to sleep.
+    pub fn set_sleeper(&self, ticket: &Ticket, sleeper: Sleeper) {
+        let record = self.region.waiter_at(ticket.index);
+        self.region.half(record + 4).store(sleeper as u32, Relaxed);
+        if sleeper != Sleeper::Awake {
+            // Pairs with the fence in `raise`: we say how we sleep then read the signal, it raises
+            // the signal then reads how we sleep.
+            fence(SeqCst);
+        }
+    }
+
+    /// Raises the signal of the waiter in slot `index`, and the doorbell if that is how it waits.
+    pub(super) fn raise(&self, index: u32) -> Wake {
+        let record = self.region.waiter_at(index);
+        let session = session_of(self.region.waiter_word(index).load(Relaxed));
+        self.region.half(record).fetch_add(1, Release);
+        fence(SeqCst);
+        let sleeper = match self.region.half(record + 4).load(Relaxed) {
+            1 => Sleeper::Thread,
+            2 => Sleeper::Doorbell,
+            _ => Sleeper::Awake,
+        };
+        if sleeper == Sleeper::Doorbell {
+            Sessions::doorbell(&self.region, session).fetch_add(1, Release);
+        }
+        Wake {
+            index,
+            session,
+            sleeper,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Limiter keys at their cap one step after another, against a naive model. Times are arguments and
+//! only rise.
+//!
+//! The arithmetic of limits has its own oracle (`limit_arithmetic`); here it is trusted, and what the
+//! tables make of it is tested.
+
+mod support;
+
+use proptest::prelude::*;
+use sprag_core::limit::{Moment, Prepared, Verdict, convert};
+use sprag_core::region::Caps;
+use sprag_core::{Engine, Limit, LimiterRef, SessionId};
+use std::collections::BTreeMap;
+use support::{SMALL, UNIX_NS, engine_with_session, model_config};
+
+/// Limits that differ in every way that a change of limit can: kind, rate, burst, never refilled.
+const LIMITS: [&str; 5] = [
+    "3/second",
+    "1/10s;burst=4",
+    "2/second;window=fixed",
+    "0/second",
+    "1000/second;burst=2",
+];
+
+/// A key's cap in these cases: few enough to be at it most of the time.
+const KEY_CAP: usize = 4;
+
+#[derive(Clone, Debug)]
+enum LimiterStep {
+    Pass { ns: u64 },
+    Check { key: usize, cost: u64 },
+    Peek { key: usize },
+    Change { limit: usize },
+}
+
+fn limiter_step() -> impl Strategy<Value = LimiterStep> {
+    prop_oneof![
+        3 => prop_oneof![1..1_000_000_u64, 1..3_000_000_000_u64].prop_map(|ns| LimiterStep::Pass { ns }),
+        8 => (0..9_usize, 0..4_u64).prop_map(|(key, cost)| LimiterStep::Check { key, cost }),
+        2 => (0..9_usize).prop_map(|key| LimiterStep::Peek { key }),
+        1 => (0..LIMITS.len()).prop_map(|limit| LimiterStep::Change { limit }),
+    ]
+}
+
+/// Short and long keys.
+fn key_bytes(key: usize) -> Vec<u8> {
+    vec![b'k' + key as u8; if key.is_multiple_of(3) { 40 } else { 3 }]
+}
+
+/// What a table of `KEY_CAP` keys with one shared bucket for the rest does. Which of the idle keys makes
+/// room for a new one is the table's own business, and a key that made room starts anew at the
+/// bucket's level: so a key has every value that fits all that was seen.
+struct LimiterModel {
+    prepared: Prepared,
+    moment: Moment,
+    /// Keys that were given an entry, with the values they may have.
+    keys: BTreeMap<usize, Vec<u128>>,
+    overflow: u128,
+}
+
+impl LimiterModel {
+    fn is_busy(&self, value: u128) -> bool {
+        !self.prepared.is_full(value, self.moment)
+    }
+
+    /// The least and the most of the other keys that can't make room now.
+    fn others_busy(&self, key: usize) -> (usize, usize) {
+        let others = || self.keys.iter().filter(|(other, _)| **other != key);
+        let surely = others().filter(|(_, values)| values.iter().all(|v| self.is_busy(*v)));
+        let perhaps = others().filter(|(_, values)| values.iter().any(|v| self.is_busy(*v)));
+        (surely.count(), perhaps.count())
+    }
+
+    /// What the key's value may be now, if it has an entry or is given one.
+    fn values(&self, key: usize) -> Vec<u128> {
+        let mut values = self.keys.get(&key).cloned().unwrap_or_default();
+        if values.is_empty() || values.iter().any(|value| !self.is_busy(*value)) {
+            values.push(self.overflow);
+        }
+        values
+    }
+
+    /// The values after a check that was answered as `seen`.
+    fn after(&self, values: Vec<u128>, cost: u64, seen: (bool, u64)) -> Vec<u128> {
+        let mut after: Vec<u128> = values
+            .into_iter()
+            .filter_map(|value| {
+                let verdict = self.prepared.check(value, self.moment, cost);
+                let decision = self.prepared.decision(verdict, value, self.moment, cost);
+                let after = match verdict {
+                    Verdict::Allowed { new_value } => new_value,
+                    Verdict::Refused | Verdict::Never => value,
+                };
+                ((decision.is_allowed(), decision.remaining()) == seen).then_some(after)
+            })
+            .collect();
+        after.sort_unstable();
+        after.dedup();
+        after
+    }
+}
+
+fn limiter_of(engine: &Engine, limit: &str, by: SessionId, now_ns: u64) -> LimiterRef {
+    let limit = Limit::parse(limit).unwrap();
+    engine.open_limiter(b"l", limit, true, by, now_ns).unwrap()
+}
+
+proptest! {
+    #![proptest_config(model_config())]
+
+    // property 11, property 12
+    #[test]
+    fn limiter_keys_and_their_overflow_do_what_a_naive_model_does(
+        first in 0..LIMITS.len(),
+        steps in prop::collection::vec(limiter_step(), 1..100),
+    ) {
+        let (engine, me) = engine_with_session(Caps { limiter_keys: KEY_CAP as u32, ..SMALL });
+        let mut limiter = limiter_of(&engine, LIMITS[first], me, 0);
+        let mut model = LimiterModel {
+            prepared: limiter.limit().prepare(),
+            moment: Moment { now_ns: 1, base_ns: UNIX_NS },
+            keys: BTreeMap::new(),
+            overflow: 0,
+        };
+        for step in steps {
+            let moment = model.moment;
+            match step {
+                LimiterStep::Pass { ns } => model.moment.now_ns += ns,
+                LimiterStep::Check { key, cost } => {
+                    let checked =
+                        engine.check(&limiter, &key_bytes(key), cost, me, moment.now_ns).unwrap();
+                    let seen = (checked.decision.is_allowed(), checked.decision.remaining());
+                    let (surely, perhaps) = model.others_busy(key);
+                    if checked.is_overflow {
+                        let may_be_out =
+                            model.keys.get(&key).is_none_or(|v| v.iter().any(|v| !model.is_busy(*v)));
+                        prop_assert!(may_be_out && perhaps >= KEY_CAP, "there was room");
+                        let after = model.after(vec![model.overflow], cost, seen);
+                        prop_assert_eq!(after.len(), 1, "{:?} from the shared bucket", seen);
+                        model.overflow = after[0];
+                        model.keys.remove(&key);
+                    } else {
+                        prop_assert!(surely < KEY_CAP, "there was no room");
+                        let after = model.after(model.values(key), cost, seen);
+                        prop_assert!(!after.is_empty(), "{:?} from {:?}", seen, model.values(key));
+                        model.keys.insert(key, after);
+                    }
+                }
+                LimiterStep::Peek { key } => {
+                    let before = engine.limiter_key_count();
+                    let peeked = engine.peek(&limiter, &key_bytes(key), moment.now_ns).unwrap();
+                    prop_assert!(peeked.decision.is_allowed());
+                    let seen = (true, peeked.decision.remaining());
+                    prop_assert!(!model.after(model.values(key), 0, seen).is_empty());
+                    prop_assert_eq!(engine.limiter_key_count(), before);
+                }
+                LimiterStep::Change { limit } => {
+                    let changed = limiter_of(&engine, LIMITS[limit], me, moment.now_ns);
+                    let (old, new) = (model.prepared, changed.limit().prepare());
+                    if old != new {
+                        let all = model.keys.values_mut().flatten();
+                        for value in all.chain([&mut model.overflow]) {
+                            *value = convert(&old, *value, &new, moment);
+                        }
+                    }
+                    // A stale reference decides by the new limit too: keep it now and then.
+                    if !limit.is_multiple_of(2) {
+                        limiter = changed;
+                    }
+                    model.prepared = new;
+                }
+            }
+            prop_assert!(engine.limiter_key_count() <= KEY_CAP as u64);
+        }
+    }
+}
