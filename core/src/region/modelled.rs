@@ -1,0 +1,75 @@
+//! Which words of a region are loom's in a model, and which are not and why.
+
+use super::{CELLS_PER_BLOCK, LINE, Region, Section, header};
+use crate::limiter::OVERFLOW;
+use crate::table::count_of;
+use core::sync::atomic::Ordering::Relaxed;
+
+impl Region {
+    /// Makes loom's words of those that the threads of a model may touch, just before they start. A
+    /// model is as slow as these are many, so those that no model needs are left out: chunks, breaks,
+    /// all limits but one, and the limiters' where the cap allows for one key only.
+    ///
+    /// Some are left plain, since who comes first at them changes nothing that a model could see:
+    /// - the latest time is read only when a region's file is opened;
+    /// - what each session has created is compared with its share, which in memory is the whole;
+    /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
+    ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
+    ///   idle no sweep leaves anything in the word; for limiter keys see the model at the cap.
+    pub fn share(&self) {
+        let words = |at: usize, count: usize| {
+            for i in 0..count {
+                self.word(at + i * 8).share();
+            }
+        };
+        self.word(header::LATEST).leave();
+        words(header::WAITERS_HIGH, 1);
+        for partition in 0..self.geometry.partitions {
+            self.floor(partition).share();
+        }
+        for session in 0..self.geometry.caps.sessions {
+            let at = self.session_at(session);
+            words(at, 1);
+            self.word(at + 32).leave();
+            self.word(at + 40).leave();
+        }
+        for waiter in 0..self.geometry.caps.waiters {
+            self.waiter_word(waiter).share();
+            self.half(self.waiter_at(waiter)).share();
+            self.half(self.waiter_at(waiter) + 4).share();
+            words(self.waiter_at(waiter) + 8, 3);
+        }
+        let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
+            let count = self.word(counters);
+            let is_full = count_of(count.load(Relaxed)) >= u64::from(cap);
+            count.share();
+            for at in [counters + 8, counters + 16] {
+                if is_full {
+                    self.word(at).share();
+                } else {
+                    self.word(at).leave();
+                }
+            }
+            words(counters + 24, 1);
+            for block in 0..section.units {
+                let at = section.at(block);
+                words(at, 2);
+                for cell in 0..CELLS_PER_BLOCK as usize {
+                    self.half(at + 16 + cell * 4).share();
+                    let cell = at + LINE + cell * cell_bytes;
+                    self.wide(cell).share();
+                    words(cell + 16, (cell_bytes - 16) / 8);
+                }
+            }
+        };
+        let (geometry, caps) = (&self.geometry, self.geometry.caps);
+        table(header::OBJECTS, caps.objects, &geometry.objects, 64);
+        if caps.limiter_keys > 1 {
+            words(header::RECLAIMED_AT, 1);
+            words(self.limit_at(0), 7);
+            self.wide(self.limit_at(0) + OVERFLOW).share();
+            let keys = &geometry.limiter_keys;
+            table(header::LIMITER_KEYS, caps.limiter_keys, keys, 32);
+        }
+    }
+}
