@@ -86,6 +86,9 @@ fn strike_every_step(title: &str, what: &str, signal: i32, ttls: &[Duration]) {
                     struck[kind * STEPS_MAX + step as usize - 1].fetch_add(1, SeqCst);
                     break;
                 }
+                // On a busy machine all the plays above may have gone a longer way: a lease of theirs was
+                // over.
+                fewest[kind].fetch_min(journal.steps_of_victim(), SeqCst);
             }
         }
     });
