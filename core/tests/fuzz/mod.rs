@@ -115,14 +115,15 @@ impl<I: Input> Campaign<'_, I> {
             }
         }
         let seconds = started.elapsed().as_secs_f64();
+        let slowest = worker.slowest.0.as_secs_f64();
         println!(
-            "\n{MARK}{}: {tried} inputs in {seconds:.1} s ({:.0}/s), {} outcomes, {} in the corpus",
+            "\n{MARK}{}: {tried} inputs in {seconds:.1} s ({:.0}/s, the slowest {slowest:.3} s), {} outcomes",
             self.test,
             tried as f64 / seconds,
             outcomes.len(),
-            corpus.len()
         );
         if std::env::var_os(SHOW).is_some() {
+            println!("{MARK}  slowest: {}", worker.slowest.1);
             for outcome in &outcomes {
                 println!("{MARK}  {outcome:?}");
             }
@@ -165,6 +166,8 @@ struct Worker<I> {
     current: Arc<Mutex<Current<I>>>,
     number: u64,
     trace: Option<std::path::PathBuf>,
+    /// The batch that took longest.
+    slowest: (Duration, String),
 }
 
 impl<I: Input> Worker<I> {
@@ -192,6 +195,7 @@ impl<I: Input> Worker<I> {
             current,
             number: 0,
             trace: std::env::var_os(TRACE).map(Into::into),
+            slowest: (Duration::ZERO, String::new()),
         }
     }
 
@@ -210,8 +214,13 @@ impl<I: Input> Worker<I> {
             .unwrap();
         }
         self.note(Some(inputs));
+        let started = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| body(inputs)));
+        let took = started.elapsed();
         self.note(None);
+        if took > self.slowest.0 {
+            self.slowest = (took, failure("slowest", inputs));
+        }
         result.unwrap_or_else(|_| {
             let inputs = self.shrink(inputs, body);
             panic!(
