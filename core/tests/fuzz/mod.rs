@@ -123,7 +123,7 @@ impl<I: Input> Campaign<'_, I> {
             outcomes.len(),
         );
         if std::env::var_os(SHOW).is_some() {
-            println!("{MARK}  slowest: {}", worker.slowest.1);
+            println!("{MARK}  {}", worker.slowest.1);
             for outcome in &outcomes {
                 println!("{MARK}  {outcome:?}");
             }
@@ -219,7 +219,7 @@ impl<I: Input> Worker<I> {
         let took = started.elapsed();
         self.note(None);
         if took > self.slowest.0 {
-            self.slowest = (took, failure("slowest", inputs));
+            self.slowest = (took, failure("the slowest", inputs).replace('\n', " "));
         }
         result.unwrap_or_else(|_| {
             let inputs = self.shrink(inputs, body);
