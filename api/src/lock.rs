@@ -361,9 +361,11 @@ impl Hold<'_> {
             && inner.check_in_place().is_ok()
     }
 
-    /// The grant and the holder's own deadline, for whoever releases in this hold's stead.
-    pub(crate) fn into_parts(mut self) -> (Grant, u64) {
-        (self.take_grant(), self.deadline_ns)
+    /// Whether the engine knows of it, also when so little of the lease is left that the holder is told
+    /// otherwise.
+    pub(crate) fn is_held_by_engine(&self) -> bool {
+        let inner = &*self.space;
+        inner.engine.is_held(&self.grant, inner.precise_ns())
     }
 
     /// The grant, of which nothing is left to do here.
@@ -409,10 +411,22 @@ impl Hold<'_> {
     }
 
     /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
-    /// dropped, lost, or `options.at_most` is over.
+    /// dropped, lost, or `options.at_most` is over. A second call replaces what the first asked for, also its
+    /// callback. [`Error::Lost`] if the hold was lost already; nothing is called back then.
+    ///
+    /// How often it is renewed, and when a loss is told: [`KeepAlive`].
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
+        self.replace_keep_alive(options).map(drop)
+    }
+
+    /// [`keep_alive`](Self::keep_alive), with what it replaces, for the caller to drop.
+    pub(crate) fn replace_keep_alive(&mut self, options: KeepAlive) -> Result<Option<Kept>> {
         let inner = self.space.to_arc();
         inner.check_process()?;
+        inner.check_in_place()?;
+        if !self.is_held_by_engine() {
+            return Err(lost(&inner, self.grant, self.name_hash));
+        }
         let kept = inner.background.keep(
             &inner,
             self.grant,
@@ -420,8 +434,7 @@ impl Hold<'_> {
             self.lease_ns,
             options,
         )?;
-        self.kept = Some(kept);
-        Ok(())
+        Ok(self.kept.replace(kept))
     }
 
     /// Releases the lock, and says whether it was still held: [`Error::Lost`] if not.
