@@ -508,13 +508,45 @@ impl fmt::Debug for Hold<'_> {
 }
 
 /// How a hold is kept alive.
+///
+/// The lease is renewed each time a third of it is over, so that two more tries fit before it ends, and the
+/// hold is looked at every 200 ms besides. So a lock that was broken, or whose region was removed, is told
+/// of within 200 ms, and a lease that could not be renewed by its end, as far as the system lets the
+/// background thread run. From then on [`Hold::is_valid`] is false as well.
+///
+/// A callback captures what it is to know of the hold:
+///
+/// ```
+/// use sprag::{KeepAlive, Space};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// let space = Space::open("mem:")?;
+/// let (name, stop) = ("nightly-report", Arc::new(AtomicBool::new(false)));
+/// let mut hold = space.lock(name)?.acquire()?;
+/// let (token, told) = (hold.token(), stop.clone());
+/// hold.keep_alive(KeepAlive {
+///     on_lost: Some(Arc::new(move || {
+///         eprintln!("lost {name}, held under token {token}");
+///         told.store(true, Ordering::Relaxed);
+///     })),
+///     ..KeepAlive::default()
+/// })?;
+/// while !stop.load(Ordering::Relaxed) {
+///     // A step of the work, for as long as there is some.
+///     # break;
+/// }
+/// hold.release()?;
+/// # Ok::<(), sprag::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct KeepAlive {
-    /// Stop renewing after this long; 24 hours by default. A holder that hangs for good must lose the
-    /// lock one day.
+    /// How long after the call renewing stops; 24 hours by default. The hold then lasts until its lease
+    /// ends, which counts as its loss and is told so. A holder that hangs for good must lose the lock one
+    /// day; [`Duration::MAX`] for one that may not.
     pub at_most: Duration,
-    /// Called once, in the background thread, when the hold is lost; nothing by default. It must not
-    /// block.
+    /// Called once, in the background thread, when the hold is lost; nothing by default. Never for a hold
+    /// that is released, dropped or detached. It must not block, since that thread renews the others.
     pub on_lost: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 

@@ -108,6 +108,7 @@ macro_rules! cases {
                 a_hold_that_is_kept_alive_outlives_its_ttl,
                 losing_a_kept_hold_calls_back_once,
                 a_dropped_hold_is_renewed_no_more,
+                what_is_kept_alive_last_counts_and_a_lost_hold_is_not,
             ]
         );
         $crate::conformance::instantiate!(
