@@ -9,10 +9,10 @@ use crate::error::Error;
 /// The space, from the arguments that all subcommands share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
-    /// The space to work on: shm:NAME, shm:/path, or mem: [default: shm:default]
+    /// The space to work on: shm:NAME or shm:/path; shm:default where a space is used
     ///
     /// shm:NAME is shared by the processes of one user on this host, by a file in $SPRAG_DIR or else
-    /// /dev/shm/sprag-UID. shm:/path is that very file. mem: is this process's own and gone with it.
+    /// /dev/shm/sprag-UID. shm:/path is that very file. bench takes mem: as well, a space of its own.
     #[arg(
         long = "at",
         value_name = "URL",

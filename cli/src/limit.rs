@@ -75,6 +75,7 @@ struct Answer {
 /// Asks, and prints the answer.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.check()?;
+    at.refuse_memory("limit")?;
     // Before anything is created for their sake.
     for (what, name) in [("limiter name", &args.name), ("key", &args.key)] {
         let len = name.len();

@@ -172,9 +172,6 @@ pub(crate) enum Error {
     /// Arguments that don't go together.
     #[error("{0}")]
     Usage(String),
-    /// What a space of one process can't do.
-    #[error("{mode} is of no use with --at mem:, which ends with this command; use --at shm:NAME")]
-    Memory { mode: &'static str },
     /// The name or the URL is wrong.
     #[error(transparent)]
     Argument(sprag::Error),
@@ -238,7 +235,6 @@ impl Error {
             | Self::Command { .. }
             | Self::ShortTtl { .. }
             | Self::Usage(_)
-            | Self::Memory { .. }
             | Self::Argument(_) => code::USAGE,
             Self::Busy { code, .. } | Self::TimedOut { code, .. } => *code,
             Self::NotHeld { .. } | Self::Lost { .. } => code::LOST,
@@ -340,13 +336,9 @@ impl Args {
 /// the process's own standard output.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.check()
+        .and_then(|()| at.refuse_memory("lock"))
         .map_err(|error| Error::Usage(error.to_string()))?;
     let (name, task) = args.task()?;
-    if let Some(mode) = task.option()
-        && at.is_memory()
-    {
-        return Err(Error::Memory { mode });
-    }
     let space = match task {
         // Where there is no region, nothing is held.
         Task::Release(token) | Task::Renew(token) => {

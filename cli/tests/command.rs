@@ -173,6 +173,11 @@ fn a_space_is_refused_where_it_has_no_meaning() {
         ("region check mem:", 2, "name a shm: region"),
         ("inspect --at mem:", 2, "use --at shm:NAME"),
         ("break a --at mem:", 2, "use --at shm:NAME"),
+        ("limit l 1/s --key k --at mem:", 2, "use --at shm:NAME"),
+        ("lock --at mem: a -- true", 64, "use --at shm:NAME"),
+        ("lock --at mem: --acquire a", 64, "use --at shm:NAME"),
+        ("lock --at mem: --release 5 a", 64, "use --at shm:NAME"),
+        ("lock --at mem: --renew 5 a", 64, "use --at shm:NAME"),
         (
             "limit l 1/s --key k --at mem: --group-shared",
             2,

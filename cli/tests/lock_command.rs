@@ -302,23 +302,6 @@ fn wrong_arguments_run_nothing_and_say_what_to_do() {
 }
 
 #[test]
-fn a_space_of_one_process_locks_only_the_command_itself() {
-    let world = World::new();
-    let mut command = world.lock_at("mem:");
-    let finished = Running::start(command.args(["a", "--", "printenv", "SPRAG_KEY"])).finish();
-    assert_eq!((finished.out.as_str(), finished.code), ("a\n", Some(0)));
-    for mode in [&["--acquire"][..], &["--release", "5"], &["--renew", "5"]] {
-        let finished = Running::start(world.lock_at("mem:").args(mode).arg("a")).finish();
-        assert_eq!(finished.code, Some(64), "{mode:?}");
-        let error = finished.error();
-        assert!(
-            error.contains("shm:NAME") && error.contains(mode[0]),
-            "{error}"
-        );
-    }
-}
-
-#[test]
 fn help_names_every_code_and_every_way_to_call_it() {
     let world = World::new();
     for flag in ["-h", "--help"] {
