@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!            ┌── token     no CMD: take and print, release, renew
-//!  Args ─────┤
+//!  Args ─────┼── turn      waits for the lock, and leaves the queue when it is to end
 //!            └── supervise ──┬── guard      how long CMD may go on
 //!                            ├── child      CMD's process and its group
 //!                            ├── signals    what is caught, to be passed on
@@ -18,6 +18,7 @@ mod signals;
 mod supervise;
 mod terminal;
 mod token;
+mod turn;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -314,21 +315,23 @@ impl Args {
     /// Takes the lock, waiting as the arguments say.
     fn take<'s>(&self, lock: &Lock<'s>) -> Result<Hold<'s>, Error> {
         let name = || Shown::of_bytes(&lock.name());
+        if let Some(hold) = lock.try_acquire().map_err(Error::Space)? {
+            return Ok(hold);
+        }
         if self.is_try {
             let code = self.conflict_exit_code.unwrap_or(code::BUSY);
-            let taken = lock.try_acquire().map_err(Error::Space)?;
-            return taken.ok_or_else(|| Error::Busy { name: name(), code });
+            return Err(Error::Busy { name: name(), code });
         }
-        let Some(wait) = self.wait else {
-            return lock.acquire().map_err(Error::Space);
-        };
-        let code = self.conflict_exit_code.unwrap_or(code::TIMED_OUT);
-        let taken = lock.acquire_timeout(wait).map_err(Error::Space)?;
-        taken.ok_or_else(|| Error::TimedOut {
-            name: name(),
-            wait,
-            code,
-        })
+        loop {
+            if let Some(hold) = turn::wait(lock, self.wait)? {
+                return Ok(hold);
+            }
+            if let Some(wait) = self.wait {
+                let code = self.conflict_exit_code.unwrap_or(code::TIMED_OUT);
+                let name = name();
+                return Err(Error::TimedOut { name, wait, code });
+            }
+        }
     }
 }
 
