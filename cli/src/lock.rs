@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{EngineError, Hold, Lock, PlaceError, Span};
+use sprag::{EngineError, Hold, Lock, LockInfo, PlaceError, Space, Span};
 
 use self::guard::Loss;
 use self::shown::Shown;
@@ -35,7 +35,7 @@ use crate::{number, printable};
 
 /// The exit codes that are not CMD's own. The page of the command has the same table.
 mod code {
-    /// An argument is wrong (`EX_USAGE`, as flock has it).
+    /// An argument is wrong (`EX_USAGE`, as flock has it), or what is asked for waits for itself.
     pub(super) const USAGE: u8 = 64;
     /// `--try`, and the lock was not free (`EX_TEMPFAIL`).
     pub(super) const BUSY: u8 = 75;
@@ -53,10 +53,15 @@ mod code {
     pub(super) const SIGNAL: u8 = 128;
 }
 
+/// What a command finds the lock's name in.
+const KEY: &str = "SPRAG_KEY";
+/// And the token.
+const TOKEN: &str = "SPRAG_TOKEN";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0..255   CMD's own, or 128 + N if signal N ended it
-  64       an argument is wrong
+  64       an argument is wrong, or sprag lock NAME runs under sprag lock NAME and would wait for itself
   75       --try: somebody else has the lock (-E sets another code)
   123      the lock was lost while CMD ran, or is not held under TOKEN
   124      --wait: the time was over before the lock's turn came (-E sets another code)
@@ -179,6 +184,11 @@ pub(crate) enum Error {
     /// The lock is not free.
     #[error("the lock {name} is not free; try again later, or wait for it with --wait 5s")]
     Busy { name: Shown, code: u8 },
+    /// It is part of the command that the lock is held for.
+    #[error(
+        "the lock {name} is held by the command that this is part of (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
+    )]
+    Nested { name: Shown, token: u64 },
     /// The lock's turn did not come in time.
     #[error("the lock {name} was not free within {}; try again later, or wait longer", Span(*wait))]
     TimedOut {
@@ -236,6 +246,7 @@ impl Error {
             | Self::Command { .. }
             | Self::ShortTtl { .. }
             | Self::Usage(_)
+            | Self::Nested { .. }
             | Self::Argument(_) => code::USAGE,
             Self::Busy { code, .. } | Self::TimedOut { code, .. } => *code,
             Self::NotHeld { .. } | Self::Lost { .. } => code::LOST,
@@ -313,7 +324,7 @@ impl Args {
     }
 
     /// Takes the lock, waiting as the arguments say.
-    fn take<'s>(&self, lock: &Lock<'s>) -> Result<Hold<'s>, Error> {
+    fn take<'s>(&self, space: &Space, lock: &Lock<'s>) -> Result<Hold<'s>, Error> {
         let name = || Shown::of_bytes(&lock.name());
         if let Some(hold) = lock.try_acquire().map_err(Error::Space)? {
             return Ok(hold);
@@ -321,6 +332,12 @@ impl Args {
         if self.is_try {
             let code = self.conflict_exit_code.unwrap_or(code::BUSY);
             return Err(Error::Busy { name: name(), code });
+        }
+        if let Some(token) = token_of_parent(space, &lock.name())? {
+            return Err(Error::Nested {
+                name: name(),
+                token,
+            });
         }
         loop {
             if let Some(hold) = turn::wait(lock, self.wait)? {
@@ -365,12 +382,27 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
                 ttl: args.ttl,
                 kill_after: args.kill_after,
             };
-            supervise::run(args.take(&lock)?, name, command, times)
+            supervise::run(args.take(&space, &lock)?, name, command, times)
         }
-        Task::Acquire => token::acquire(args.take(&lock)?, &lock, args, out),
+        Task::Acquire => token::acquire(args.take(&space, &lock)?, &lock, args, out),
         Task::Release(token) => token::release(&lock, token, args, out),
         Task::Renew(token) => token::renew(&lock, token, args, out),
     }
+}
+
+/// The token under which a command that this one is part of holds the lock, by what its `sprag lock` put
+/// into the environment and by the space's own word: the environment may be an old one, or another space's.
+fn token_of_parent(space: &Space, name: &[u8]) -> Result<Option<u64>, Error> {
+    let is_named = std::env::var_os(KEY).is_some_and(|key| printable::bytes(&key) == name);
+    let token = std::env::var(TOKEN)
+        .ok()
+        .and_then(|token| token.parse().ok());
+    let Some(token) = token.filter(|_| is_named) else {
+        return Ok(None);
+    };
+    let locks = space.inspect(name).map_err(Error::Space)?;
+    let is_held = |lock: &LockInfo| lock.name == name && lock.is_held && lock.token == token;
+    Ok(locks.iter().any(is_held).then_some(token))
 }
 
 /// Tells a URL that means nothing from a space that can't be opened.
