@@ -92,7 +92,8 @@ pub mod embed {
 /// What a [`Limit`] is made of: its algorithms, its bounds, and why one is refused.
 pub mod limit {
     pub use sprag_core::limit::{
-        Algorithm, COUNT_MAX, Limit, LimitError, PERIOD_NS_MAX, TIME_NS_MAX, WINDOW_PERIOD_NS_MIN,
+        Algorithm, COUNT_MAX, Limit, LimitError, PERIOD_NS_MAX, REDUCED_COUNT_MAX, TIME_NS_MAX,
+        WINDOW_PERIOD_NS_MIN,
     };
 }
 
