@@ -180,6 +180,24 @@ impl<'s> Lock<'s> {
     /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
     /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
     /// granted meanwhile.
+    ///
+    /// ```
+    /// use sprag::{Lock, Space};
+    ///
+    /// async fn report(lock: Lock<'static>) -> sprag::Result<u64> {
+    ///     let hold = lock.acquire_async().await?; // may be held across other awaits
+    ///     let token = hold.token();
+    ///     hold.release()?;
+    ///     Ok(token)
+    /// }
+    ///
+    /// let space = Space::open("mem:")?;
+    /// let task = report(space.lock("nightly-report")?.into_owned()); // can be spawned
+    /// # let mut task = std::pin::pin!(task);
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # assert!(task.as_mut().poll(&mut context).is_ready());
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
     pub fn acquire_async(&self) -> Acquire<'s> {
         Acquire {
             lock: self.clone(),
@@ -301,6 +319,9 @@ fn finish_release(inner: &Inner, released: Released) -> bool {
 /// A hold can end before it is dropped: when its lease ends, or somebody breaks the lock. Ask
 /// [`is_valid`](Self::is_valid) before each step that needs the lock, and send [`token`](Self::token)
 /// along to a fence, which is the only thing that stops a step already under way.
+///
+/// It borrows its space; one that is stored or sent is a `Hold<'static>`, by
+/// [`into_owned`](Self::into_owned) or from a lock that was made [owned](Lock::into_owned).
 ///
 /// One that is forgotten ([`std::mem::forget`], a leak) holds the lock until its lease ends or the space is
 /// closed; kept alive, until [`KeepAlive::at_most`] is over.
@@ -467,6 +488,20 @@ impl Hold<'_> {
     /// Lets the hold live on without this process, until its lease ends or somebody releases it by
     /// the token returned: for scripts that acquire and release with two commands. The lease starts anew.
     /// [`Error::Lost`] once it is over.
+    ///
+    /// ```
+    /// use sprag::Space;
+    ///
+    /// let space = Space::open("mem:")?; // two processes would open the same shm:NAME
+    /// let lock = space.lock("deploy")?;
+    /// let token = lock.acquire()?.detach()?; // to be told to whoever goes on
+    ///
+    /// let hold = lock.adopt_token(token)?; // a Hold as any other, under the same token
+    /// assert_eq!(hold.token(), token);
+    /// hold.release()?;
+    /// assert!(lock.release_token(token).is_err(), "nobody's any more");
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
     pub fn detach(mut self) -> Result<u64> {
         self.kept = None;
         let inner = &*self.space;

@@ -122,7 +122,7 @@ fn ask(args: &Args, limiter: &Limiter) -> Result<Answer, Error> {
     let key = printable::bytes(&args.key);
     if args.peek {
         let state = limiter.peek(key)?;
-        let retry_after = state.wait_for(args.cost);
+        let retry_after = state.retry_after_for(args.cost);
         let allowed = retry_after == Some(Duration::ZERO);
         return Ok(Answer::new(allowed, retry_after, &state));
     }

@@ -59,7 +59,7 @@ pub enum Error {
     /// The limiter exists with another definition.
     #[error(
         "the limiter {limiter} exists as {existing} and was asked for as {asked}; \
-         open it with the same limit, or ask for an update"
+         open it with the same limit, or change it with limiter_updated (sprag limit --update)"
     )]
     LimitDiffers {
         /// The limiter's name, readable.
