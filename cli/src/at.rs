@@ -5,6 +5,8 @@
 use sprag::{Space, SpaceBuilder};
 
 use crate::error::Error;
+#[cfg(target_os = "linux")]
+use crate::printable;
 
 /// The space, from the arguments that all subcommands share.
 #[derive(Debug, clap::Args)]
@@ -47,6 +49,21 @@ impl At {
             let text =
                 "--group-shared has no meaning with --at mem:, which has no file; leave it out";
             return Err(Error::Usage(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Refuses to take a region for shared that is its owner's alone, for those who would create one.
+    pub(crate) fn check_shared(&self) -> Result<(), Error> {
+        #[cfg(target_os = "linux")]
+        if self.group_shared
+            && let Ok(info) = sprag::region::probe(self.url(), true)
+            && !info.group_shared
+        {
+            let path = printable::harmless(&info.path.display().to_string());
+            return Err(Error::Usage(format!(
+                "{path} exists and is its owner's alone, which --group-shared does not change; chmod 660 it, or leave --group-shared out"
+            )));
         }
         Ok(())
     }

@@ -76,6 +76,7 @@ struct Answer {
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.check()?;
     at.refuse_memory("limit")?;
+    at.check_shared()?;
     // Before anything is created for their sake.
     for (what, name) in [("limiter name", &args.name), ("key", &args.key)] {
         let len = name.len();

@@ -357,6 +357,7 @@ impl Args {
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.check()
         .and_then(|()| at.refuse_memory("lock"))
+        .and_then(|()| at.check_shared())
         .map_err(|error| Error::Usage(error.to_string()))?;
     let (name, task) = args.task()?;
     let space = match task {

@@ -119,7 +119,8 @@ pub enum Error {
     /// The region is in use, so that it cannot be replaced or removed.
     #[error(
         "{path} is in use by {sessions} open sessions and {detached} detached holds; \
-         stop its users first"
+         stop its users first; release detached holds by their tokens, break them, or let their \
+         leases end"
     )]
     InUse {
         /// The file.
