@@ -11,10 +11,13 @@ use crate::printable;
 /// The space, from the arguments that all subcommands share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
-    /// The space to work on: shm:NAME or shm:/path; shm:default where a space is used
+    /// The space to work on: shm:NAME or shm:/path; if none is named, shm:default
     ///
     /// shm:NAME is shared by the processes of one user on this host, by a file in $SPRAG_DIR or else
-    /// /dev/shm/sprag-UID. shm:/path is that very file. bench takes mem: as well, a space of its own.
+    /// /dev/shm/sprag-UID. shm:/path is that very file.
+    ///
+    /// Not for replay, completions and region ls, which work on no space or on all, nor for region resize
+    /// and rm, which name theirs. bench makes a space of its own if none is named, and takes mem: too.
     #[arg(
         long = "at",
         value_name = "URL",
@@ -26,7 +29,8 @@ pub(crate) struct At {
     /// Let the file's group use the space too
     ///
     /// A new region is then created with mode 0660. One that its group can reach is refused without
-    /// this, since whoever can write to it can take any lock.
+    /// this, since whoever can write to it can take any lock. What only looks needs it too, where the
+    /// directory is the group's.
     #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) group_shared: bool,
 }

@@ -11,7 +11,6 @@
 //! ```
 
 mod child;
-mod duration;
 mod guard;
 mod shown;
 mod signals;
@@ -31,7 +30,7 @@ use self::guard::Loss;
 use self::shown::Shown;
 use self::supervise::Times;
 use crate::at::At;
-use crate::{number, printable};
+use crate::{duration, number, printable};
 
 /// The exit codes that are not CMD's own. The page of the command has the same table.
 mod code {
@@ -61,7 +60,7 @@ const TOKEN: &str = "SPRAG_TOKEN";
 const EXIT_CODES: &str = "\
 Exit codes:
   0..255   CMD's own, or 128 + N if signal N ended it
-  64       an argument is wrong, or sprag lock NAME runs under sprag lock NAME and would wait for itself
+  64       an argument is wrong, or sprag lock would wait for itself
   75       --try: somebody else has the lock (-E sets another code)
   123      the lock was lost while CMD ran, or is not held under TOKEN
   124      --wait: the time was over before the lock's turn came (-E sets another code)
@@ -70,8 +69,11 @@ Exit codes:
   127      CMD was not found
 
 Examples:
-  sprag lock nightly -- pg_dump shop       wait for the turn, then run
-  sprag lock --try nightly -- pg_dump shop run now or not at all
+  # Wait for the turn, then run
+  sprag lock nightly -- pg_dump shop
+  # Run now or not at all
+  sprag lock --try nightly -- pg_dump shop
+  # Hold a lock over several commands of a script
   token=$(sprag lock --acquire --wait 5s --ttl 10m deploy) || exit
   sprag lock --release \"$token\" deploy";
 
