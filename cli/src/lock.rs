@@ -151,7 +151,7 @@ pub(crate) struct Args {
     name: Option<OsString>,
 
     /// The command and its arguments
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
     rest: Vec<OsString>,
 }
 

@@ -49,6 +49,9 @@ fn completions_are_printed_for_each_shell() {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
+    let zsh = regions.sprag("completions zsh");
+    let command = "*::rest -- The command and its arguments:_cmdambivalent";
+    assert!(zsh.answer(0).contains(command), "CMD is a command");
     let unknown = regions.sprag("completions tcsh");
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.err.contains("bash"), "{}", unknown.err);
