@@ -4,6 +4,7 @@
 
 use sprag::{Caps, Error, Hold, KeepAlive, Space};
 use std::future::Future;
+use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -339,4 +340,32 @@ fn a_process_whose_sessions_descriptor_became_another_files_takes_nobody_for_dea
         "{error}"
     );
     assert!(hold.is_valid() && hold.is_held());
+}
+
+// property 1
+#[test]
+fn a_space_that_is_dropped_touches_nothing_that_has_its_descriptors_numbers_by_then() {
+    for is_region in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.sprag");
+        let url = format!("shm:{}", path.display());
+        let space = Space::open(&url).unwrap();
+        for descriptor in descriptors_on(&path) {
+            // SAFETY: nobody but `space` uses it, which must bear it.
+            assert_eq!(unsafe { libc::close(descriptor) }, 0);
+        }
+        // Other tests open files too: the number may become one of theirs as well as one of these.
+        let log = std::fs::File::create(directory.path().join("log")).unwrap();
+        let next = is_region.then(|| Space::open(&url).unwrap());
+        let hold = next
+            .as_ref()
+            .map(|next| next.lock("x").unwrap().acquire().unwrap());
+        drop(space);
+        (&log).write_all(b"still open").unwrap();
+        if let Some(hold) = hold {
+            let other = Space::open(&url).unwrap();
+            assert!(other.lock("x").unwrap().try_acquire().unwrap().is_none());
+            assert!(hold.is_held());
+        }
+    }
 }

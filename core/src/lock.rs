@@ -233,7 +233,7 @@ impl Engine {
                 return false;
             }
             // The word is another now, which the caller finds out and looks at anew.
-            self.pass_over(found.cell, found.state, &first, by, now_ns);
+            self.pass_over(found.cell, found.state, now_ns);
             return true;
         }
         // Their time counts from when the lock is free.

@@ -232,10 +232,12 @@ impl Sessions {
     pub(crate) fn close(&self, region: &Region, session: SessionId) {
         let control = region.word(region.session_at(session.index.into()));
         let now = control.load(Acquire);
-        if Self::names(now, session) {
-            // Release: pairs with the acquire in `is_alive`.
-            let _ = control.compare_exchange(now, now & !OPEN, Release, Relaxed);
+        if !Self::names(now, session) {
+            // Lost, and another's since: its lock is not this session's to give back.
+            return;
         }
+        // Release: pairs with the acquire in `is_alive`.
+        let _ = control.compare_exchange(now, now & !OPEN, Release, Relaxed);
         if let Some(shared) = &self.shared {
             shared.let_die(session);
         }

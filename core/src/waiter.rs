@@ -20,7 +20,7 @@
 //! | 4..8 | *sleeper*: 1 while a thread may be asleep on the signal, 2 while its session's doorbell is to be rung instead |
 //! | 8..16 | ticket: its place in the lock's queue |
 //! | 16..24 | region time at which it gives up, in nanoseconds |
-//! | 24..32 | region time at which it queued, in nanoseconds |
+//! | 24..32 | region time at which it last looked, or queued, in nanoseconds |
 //!
 //! ```text
 //!            claim                  publish               taken the lock, gave up (self);
@@ -40,8 +40,9 @@
 //!
 //! - *dead between freeing and waking*: found at the next probe;
 //! - *head dead*: dropped at the next probe, the next one is head;
-//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], it is passed over, once, and the
-//!   next one is head, until it looks again itself and has its place back;
+//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], all who have not looked for as long
+//!   are passed over, and the next one is head, until they look again themselves and have their places
+//!   back;
 //! - *cancel against grant*: there is no grant by others. A wait that gives up leaves its slot, then
 //!   looks at the lock and passes on the wake that may have been meant for it.
 //!
@@ -99,16 +100,15 @@ impl Ticket {
 #[derive(Clone, Copy)]
 pub(crate) struct Waiter {
     index: u32,
-    word: u64,
     number: u64,
     until_ns: u64,
-    since_ns: u64,
+    looked_ns: u64,
 }
 
 impl Waiter {
-    /// Whether it is the head of a free lock and has let it lie for [`PATIENCE_NS`].
+    /// Whether a free lock has lain for [`PATIENCE_NS`] without its looking.
     pub(crate) fn has_let_lie(&self, free: State, now_ns: u64) -> bool {
-        let since_ns = self.since_ns.max(free.time_us.saturating_mul(1_000));
+        let since_ns = self.looked_ns.max(free.time_us.saturating_mul(1_000));
         since_ns.saturating_add(PATIENCE_NS) <= now_ns
     }
 }
@@ -308,19 +308,11 @@ impl Engine {
         }
     }
 
-    /// Takes the turn of the head of a queue that let a lock, whose word was `raw`, lie for
-    /// [`PATIENCE_NS`]; whether nobody did so before. Another process that seems stopped is passed over
-    /// with all its waits that were there as long.
-    pub(crate) fn pass_over(
-        &self,
-        cell: u32,
-        raw: u128,
-        head: &Waiter,
-        by: SessionId,
-        now_ns: u64,
-    ) -> bool {
+    /// Takes the turns of all waits that let a lock, whose word was `raw`, lie for [`PATIENCE_NS`]; whether
+    /// nobody did so before.
+    pub(crate) fn pass_over(&self, cell: u32, raw: u128, now_ns: u64) -> bool {
         let state = State::decode(raw);
-        // The next one's time counts from now: said before the head is passed over, so that nobody
+        // The next one's time counts from now: said before the others are passed over, so that nobody
         // takes the time before for the next one's. Who dies in between costs those who wait the same
         // time once more.
         let word = self.objects.state(&self.region, cell);
@@ -330,14 +322,8 @@ impl Engine {
         {
             return false;
         }
-        let is_others = self.region.is_shared() && session_of(head.word) != by;
         for_each(&self.region, cell, |index, word| {
-            let is_heads = word == head.word && index == head.index
-                || is_others && session_of(word) == session_of(head.word);
-            if word & 3 == WAITING
-                && is_heads
-                && self.waiter_at(index, word).has_let_lie(state, now_ns)
-            {
+            if word & 3 == WAITING && self.waiter_at(index).has_let_lie(state, now_ns) {
                 // Losing means that it was served, or left.
                 let slot = self.region.waiter_word(index);
                 let _ = slot.compare_exchange(word, word | PASSED, AcqRel, Relaxed);
@@ -347,19 +333,20 @@ impl Engine {
         true
     }
 
-    fn waiter_at(&self, index: u32, word: u64) -> Waiter {
+    fn waiter_at(&self, index: u32) -> Waiter {
         let record = self.region.waiter_at(index);
         Waiter {
             index,
-            word,
             number: self.region.word(record + 8).load(Relaxed),
             until_ns: self.region.word(record + 16).load(Relaxed),
-            since_ns: self.region.word(record + 24).load(Relaxed),
+            looked_ns: self.region.word(record + 24).load(Relaxed),
         }
     }
 
-    /// Has its place back, should it have been passed over.
-    fn look_again(&self, ticket: &Ticket) {
+    /// Says that the waiter looks, and gives it its place back, should it have been passed over.
+    fn look(&self, ticket: &Ticket, now_ns: u64) {
+        let record = self.region.waiter_at(ticket.index);
+        self.region.word(record + 24).store(now_ns, Relaxed);
         let slot = self.region.waiter_word(ticket.index);
         let passed = ticket.word | PASSED;
         // Relaxed: passed over right after, it has its place back at the next look.
@@ -403,7 +390,7 @@ impl Engine {
     pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<Waiter> {
         let mut first: Option<Waiter> = None;
         for_each(&self.region, cell, |index, word| {
-            let waiter = self.waiter_at(index, word);
+            let waiter = self.waiter_at(index);
             let is_first = word & 3 == WAITING
                 && waiter.until_ns > now_ns
                 && first.is_none_or(|first| waiter.number < first.number);
@@ -463,7 +450,7 @@ impl Engine {
         let line = self.region.line(self.objects.at(ticket.cell));
         let word = line.state();
         let now_us = now_ns / 1_000;
-        self.look_again(ticket);
+        self.look(ticket, now_ns);
         let mut has_passed = false;
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
@@ -504,7 +491,7 @@ impl Engine {
                 continue;
             };
             if ahead.has_let_lie(state, now_ns) {
-                has_passed |= self.pass_over(ticket.cell, raw, &ahead, by, now_ns);
+                has_passed |= self.pass_over(ticket.cell, raw, now_ns);
                 continue;
             }
             // It is another's turn. On a probe, its wake may have been lost with whoever sent it.

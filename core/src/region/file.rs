@@ -169,24 +169,34 @@ pub(super) fn open_unchanged(path: &Path, birth: Birth) -> Result<Region> {
     open(path, &options)
 }
 
-/// The file behind a region's memory.
+/// The file behind a region's memory. Keeps no descriptor: what is rarely asked of the file opens it anew,
+/// and so is never asked of another file whose descriptor has the number by then, since something in the
+/// process closed what it found open.
 pub(crate) struct Backing {
-    /// The mapped description; carries no kernel lock, see [`ofd`].
-    file: File,
+    /// Of a region that has no name yet.
+    unnamed: Option<File>,
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
 impl Backing {
-    fn new(file: File, path: &Path) -> Result<Self> {
-        let metadata = metadata(&file, path)?;
+    fn new(file: &File, path: &Path) -> Result<Self> {
+        let metadata = metadata(file, path)?;
         Ok(Self {
-            file,
+            unnamed: None,
             path: path.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
         })
+    }
+
+    /// The same for a file that cannot be opened by its name yet.
+    fn unnamed(self, file: File) -> Self {
+        Self {
+            unnamed: Some(file),
+            ..self
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -195,8 +205,11 @@ impl Backing {
 
     /// Allocates `len` bytes at `offset`; what is there already is kept.
     pub(crate) fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        system::allocate(&self.file, offset, len)
-            .map_err(|source| io_error("allocate pages of", &self.path, source))
+        let allocated = match &self.unnamed {
+            Some(file) => system::allocate(file, offset, len),
+            None => system::allocate(&self.reopen()?, offset, len),
+        };
+        allocated.map_err(|source| io_error("allocate pages of", &self.path, source))
     }
 
     /// Fails unless the file at the path is this one.
@@ -217,7 +230,14 @@ impl Backing {
     /// Fails unless some other description of this file keeps the session of this index alive, and its
     /// line is still that of this process's own.
     pub(crate) fn check_session(&self, index: u16, has_line: bool) -> Result<()> {
-        if has_line && ofd::is_held(&self.file, index) {
+        let is_kept = has_line
+            && match self.reopen() {
+                Ok(file) => ofd::is_held(&file, index),
+                Err(replaced @ Error::Replaced { .. }) => return Err(replaced),
+                // Without a descriptor to be had, nobody knows.
+                Err(_) => true,
+            };
+        if is_kept {
             Ok(())
         } else {
             Err(Error::SessionLost {
@@ -256,7 +276,7 @@ fn open_existing(path: &Path, options: &OpenOptions) -> Result<Region> {
     check_len(&metadata, &geometry)?;
     let memory =
         Memory::of_file(&file, geometry.len).map_err(|source| io_error("map", path, source))?;
-    let region = Region::of_file(memory, &header, Backing::new(file, path)?);
+    let region = Region::of_file(memory, &header, Backing::new(&file, path)?);
     boot::bring_here(&region, &options.birth)?;
     // After all else, so that a region replaced meanwhile is not taken for the one in place.
     region.check_in_place()?;
@@ -352,8 +372,11 @@ fn check_len(metadata: &Metadata, geometry: &Geometry) -> Result<()> {
 
 fn create(path: &Path, options: &OpenOptions) -> Result<Region> {
     let draft = Draft::new(path, options.group_shared)?;
-    let region = draft.fill(options.caps, options.birth)?;
+    let mut region = draft.fill(options.caps, options.birth)?;
     draft.publish()?;
+    if let Some(backing) = &mut region.file {
+        backing.unnamed = None;
+    }
     Ok(region)
 }
 

@@ -12,6 +12,7 @@ impl Region {
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;
+    /// - when a wait last looked is compared with the time, which stands still;
     /// - what each session has created is compared with its share, which in memory is the whole;
     /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
     ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
@@ -37,7 +38,8 @@ impl Region {
             self.waiter_word(waiter).share();
             self.half(self.waiter_at(waiter)).share();
             self.half(self.waiter_at(waiter) + 4).share();
-            words(self.waiter_at(waiter) + 8, 3);
+            words(self.waiter_at(waiter) + 8, 2);
+            self.word(self.waiter_at(waiter) + 24).leave();
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
             let count = self.word(counters);

@@ -9,7 +9,7 @@
 //! Whoever replaces the region holds all session bytes too, so that no session can open meanwhile.
 //!
 //! Such a lock belongs to the open file description and goes when its last reference goes. A mapping
-//! is a reference, and a forked child inherits it: so the description that is mapped never carries a
+//! is a reference, and a forked child inherits it: so the description that was mapped never carries a
 //! lock, or a child would keep its dead parent's sessions alive.
 
 use super::SESSIONS_MAX;
