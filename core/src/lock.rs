@@ -15,8 +15,8 @@
 //!
 //! A renewal and a steal exchange the same word, so one of them fails. A release, renewal or transfer
 //! names its token and fails on any other; by its grant it fails also once the hold was handed to
-//! another session. A word never repeats: tokens rise, and reclaiming the
-//! cell raises the serial that the next entry's tokens start from.
+//! another session. A word never repeats: tokens rise, and reclaiming the cell raises the serial that
+//! the next entry's tokens start from.
 //!
 //! # With waiters
 //!

@@ -47,7 +47,8 @@ pub struct HoldStatus {
 /// One forced release, for audit.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BreakRecord {
-    /// Region time, in nanoseconds.
+    /// When, in nanoseconds: region time from [`Engine::breaks`]; unix time from a space of the `sprag`
+    /// crate.
     pub at_ns: u64,
     /// The token of the hold that was ended.
     pub token: u64,

@@ -448,8 +448,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Raises a count unless it has reached `max`; says what it was. Never above `max` in between, where a
-/// Adds one to a count unless it has reached `max`; the count before, or the count that is too high.
+/// Adds one to a count unless it has reached `max`: the count before, or the one that is too high. The
+/// count is never above `max` in between, where another could take a table with room for full.
 fn increment_below(count: &Word, max: u64) -> Result<u64, u64> {
     let mut now = count.load(Relaxed);
     for _ in 0..ROUNDS_MAX {
