@@ -83,7 +83,7 @@ impl Engine {
     pub fn for_each_lock(&self, prefix: &[u8], now_ns: u64, mut visit: impl FnMut(LockStatus)) {
         self.objects.for_each(&self.region, |cell, at, state| {
             if phase(state) == LIVE
-                && Objects::kind(&self.region, at) == Kind::Lock as u8
+                && Objects::is_lock(&self.region, at)
                 && Objects::name(&self.region, at).starts_with(prefix)
                 && let Some(status) = self.status(cell, now_ns)
                 // The cell may have become another lock's since.
@@ -99,7 +99,7 @@ impl Engine {
         let word = self.region.wide(at);
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Lock as u8 {
+            if phase(state) != LIVE || !Objects::is_lock(&self.region, at) {
                 return None;
             }
             let name = Objects::name(&self.region, at);

@@ -111,7 +111,7 @@ fn highest_token(engine: &Engine) -> u64 {
         .unwrap_or(0);
     engine.objects.for_each(region, |_, at, state| {
         // Only a live fence or limiter name keeps something else where the others keep tokens.
-        if phase(state) != LIVE || Objects::is_lock(region, at, state) {
+        if phase(state) != LIVE || Objects::is_lock(region, at) {
             highest = highest.max(serial(state));
         }
     });
