@@ -53,11 +53,7 @@ pub fn check(space: &Space) -> Check {
 }
 
 fn path(url: &str, group_shared: bool) -> Result<PathBuf> {
-    let sharing = if group_shared {
-        Sharing::Group
-    } else {
-        Sharing::Owner
-    };
+    let sharing = Sharing::with_group(group_shared);
     match Place::if_there(&Url::parse(url)?, sharing)? {
         Some(place) => Ok(place.path),
         None => Err(Error::NotHere {

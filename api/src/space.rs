@@ -188,11 +188,7 @@ impl SpaceBuilder {
         use crate::host::process_fd::ProcessFd;
         use sprag_core::region::file::{self, OpenOptions};
 
-        let sharing = if self.group_shared {
-            Sharing::Group
-        } else {
-            Sharing::Owner
-        };
+        let sharing = Sharing::with_group(self.group_shared);
         let place = if self.create {
             Place::of(url, sharing)?
         } else {
