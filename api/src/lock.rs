@@ -257,7 +257,7 @@ impl fmt::Debug for Lock<'_> {
     }
 }
 
-fn check_ttl(ttl: Duration) -> Result<u64> {
+pub(crate) fn check_ttl(ttl: Duration) -> Result<u64> {
     match u64::try_from(ttl.as_nanos()) {
         Ok(ttl_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&ttl_ns) => Ok(ttl_ns),
         _ => Err(Error::Duration {
