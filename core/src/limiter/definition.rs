@@ -71,7 +71,7 @@ pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
         fence(Acquire);
         // Otherwise it was replaced, which changes nothing here, or freed.
         if region.word(at).load(Relaxed) == control {
-            return Prepared::decode_trusted(words);
+            return Prepared::decode(words);
         }
     }
     None
