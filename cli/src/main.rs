@@ -68,8 +68,10 @@ fn main() -> ExitCode {
     match run(&cli, &mut out) {
         Ok(code) => code,
         Err(error) => {
+            // A path may have any byte in it, and an error is one line.
+            let line = printable::harmless(&error.to_string());
             // Nobody is left to be told of a failure to tell.
-            let _ = writeln!(std::io::stderr(), "sprag: {error}");
+            let _ = writeln!(std::io::stderr(), "sprag: {line}");
             error.exit_code()
         }
     }

@@ -51,6 +51,12 @@ impl Used {
                 used: used.into(),
             })
     }
+
+    /// Takes off what was added and not used after all. It may have been counted anew meanwhile.
+    fn take_off(count: &AtomicU32, less: u32) {
+        // Relaxed: as above.
+        let _ = count.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(less)));
+    }
 }
 
 /// The longest that a sweep for long names which freed nothing is trusted, in nanoseconds.
@@ -231,7 +237,13 @@ impl Engine {
                 chunk::WHAT,
             )?;
         }
-        chunk::write(&self.region, owner, name, |owner| self.is_current(owner))
+        let written = chunk::write(&self.region, owner, name, |owner| self.is_current(owner));
+        if written.is_err() {
+            // It took none. Left in the count, they would be found to be fewer each time that it is
+            // counted anew, and be looked for again.
+            Used::take_off(&self.used.chunks, chunk::count(name.len()));
+        }
+        written
     }
 
     fn creator(&self, owner: CellOwner) -> u16 {

@@ -89,6 +89,9 @@ impl Target {
             ("SPRAG_SOAK", "1"),
             ("SPRAG_SOAK_ROUND", &round.to_string()),
             ("CARGO_TARGET_DIR", "target/soak"),
+            // What only a debug build says of a sum is said here too.
+            ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true"),
+            ("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true"),
         ])
     }
 }

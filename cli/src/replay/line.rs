@@ -157,7 +157,11 @@ impl<'a> Cursor<'a> {
     /// The user, who may have blanks in the name: all that stands before the time.
     fn user(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.windows(2).position(|pair| pair == b" [")?;
-        let user = self.rest[..end].trim_ascii_end();
+        // A tab is a byte of the name like any other.
+        let mut user = &self.rest[..end];
+        while let [name @ .., b' '] = user {
+            user = name;
+        }
         self.rest = &self.rest[end..];
         self.skip_blanks();
         (!user.is_empty()).then_some(user)
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn good_lines_are_keyed_by_their_exact_bytes() {
-        let cases: [(&[u8], Field, &[u8]); 17] = [
+        let cases: [(&[u8], Field, &[u8]); 18] = [
             // Common format, with and without a carriage return.
             (
                 b"h - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.0\" 304 -",
@@ -283,6 +287,11 @@ mod tests {
                 b"h - a[b] [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.0\" 200 1",
                 Field::User,
                 b"a[b]",
+            ),
+            (
+                b"h - u\t [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.0\" 200 1",
+                Field::User,
+                b"u\t",
             ),
             // Odd requests.
             (

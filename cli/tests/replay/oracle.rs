@@ -225,6 +225,10 @@ fn unix_s(stamp: &[u8]) -> Option<i64> {
     let [day, month, year, hour, minute, second] = parts[..] else {
         return None;
     };
+    // Each mark in its place.
+    if civil != format!("{day}/{month}/{year}:{hour}:{minute}:{second}") {
+        return None;
+    }
     let names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let month = names.split(' ').position(|name| name == month)?;
     let year = digits(year, 4)?;

@@ -1,93 +1,23 @@
 //! A region whose words are anything at all: answers may be wrong, but each comes, and none is a panic,
 //! an access outside the region, or a loop without end.
 
+use crate::everything::use_everything;
+use crate::fuzz::interesting;
 use crate::support::*;
 use sprag_core::region::file;
 use sprag_core::session::Process;
-use sprag_core::{Engine, Error, Finding, Limit, SessionId, TOKEN_MAX};
+use sprag_core::{Error, Finding, Limit, TOKEN_MAX};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// Everything that an engine offers, on names of every length, at times of every size.
-fn use_everything(engine: &Engine, random: &mut fastrand::Rng) {
-    let sessions: Vec<SessionId> = engine
-        .open_session(Process::default(), random.u64(..))
-        .into_iter()
-        .chain([SessionId::DETACHED])
-        .collect();
-    let limit: Limit = "10/h".parse().unwrap();
-    let update: Limit = "100/s".parse().unwrap();
-    for round in 0..40u32 {
-        let by = sessions[round as usize % sessions.len()];
-        let now_ns = random.u64(..) >> random.u32(..64);
-        let lease_ns = random.u64(1_000_000..=SECOND);
-        let mut bytes = vec![0; (random.usize(1..=1_024) >> random.u32(..10)).max(1)];
-        random.fill(&mut bytes);
-
-        let name = engine.lock_name(&bytes).unwrap();
-        if let Ok(sprag_core::lock::Attempt::Granted(grant)) =
-            engine.try_acquire(&name, by, now_ns, lease_ns)
-        {
-            engine.is_held(&grant, now_ns);
-            let _ = engine.renew(&grant, now_ns, lease_ns);
-            let _ = engine.transfer(&grant, SessionId::DETACHED, now_ns, lease_ns);
-            engine.release(&grant, || now_ns);
-        }
-        let token = engine.lock_status(&name, now_ns).map_or(1, |s| s.token);
-        let _ = engine.adopt(&name, token, by, now_ns, lease_ns);
-        let _ = engine.renew_by_name(&name, token, now_ns, lease_ns);
-        if let Ok(ticket) = engine.enqueue(&name, by, now_ns, random.u64(..)) {
-            for probe in [true, false] {
-                let _ = engine.poll(&ticket, &name, by, now_ns, lease_ns, probe);
-            }
-            engine.cancel(ticket, now_ns);
-        }
-        let _ = engine.break_lock(&name, Process::default(), now_ns);
-        engine.release_by_name(&name, token, now_ns);
-
-        let fence = engine.fence_name(&bytes).unwrap();
-        let _ = engine.admit(&fence, by, now_ns, random.u64(..), round % 2 == 0);
-        engine.fence_highest(&fence);
-
-        if let Ok(limiter) = engine.open_limiter(b"api", limit, false, by, now_ns) {
-            let _ = engine.check(&limiter, &bytes, 1, by, now_ns);
-            let _ = engine.peek(&limiter, &bytes, now_ns);
-        }
-        if round % 8 == 0 {
-            let _ = engine.open_limiter(b"api", update, true, by, now_ns);
-        }
-    }
-    engine.for_each_lock(b"", 0, |_| {});
-    engine.for_each_limiter(b"", |_, _, _| {});
-    engine.breaks();
-    engine.region().allocated_bytes();
-    for session in sessions {
-        engine.is_alive(session);
-        engine.close_session(session);
-    }
-}
-
-/// Any word, among them more of those that look like an index, a count or a phase, or that are next to
-/// an overflow of the word or of one of its halves.
-fn any_word(random: &mut fastrand::Rng) -> u64 {
-    match random.u32(..6) {
-        0 => random.u64(..),
-        1 => random.u64(..) >> random.u32(..64),
-        2 => !(random.u64(..) >> random.u32(..64)),
-        3 => u64::MAX,
-        4 => u64::from(u32::MAX) | random.u64(..) << 32,
-        _ => random.u64(..) & 7 | random.u64(..) << 32,
-    }
-}
 
 /// Fills a file with noise from `at` on: all of it, or a word here and there.
 fn spoil(path: &Path, at: u64, every: usize, random: &mut fastrand::Rng) {
     let file = File::options().write(true).open(path).unwrap();
     let len = file.metadata().unwrap().len();
     let noise: Vec<u8> = (0..(len - at) / 8)
-        .flat_map(|_| any_word(random).to_le_bytes())
+        .flat_map(|_| interesting(random).to_le_bytes())
         .collect();
     if every == 1 {
         file.write_all_at(&noise, at).unwrap();
@@ -177,7 +107,7 @@ fn a_region_of_random_words_gives_wrong_answers_but_answers() {
                 assert_eq!(at, 96, "only the clock's words can keep it from opening");
                 continue;
             };
-            use_everything(&engine, &mut random);
+            use_everything(&engine, 40, &mut random);
             assert!(
                 round > 0 || !engine.check_region().findings.is_empty(),
                 "noise is noticed"
@@ -193,10 +123,10 @@ fn a_used_region_that_is_spoilt_gives_wrong_answers_but_answers() {
     for _ in 0..20 {
         let _ = std::fs::remove_file(&path);
         let engine = open(&path);
-        use_everything(&engine, &mut random);
+        use_everything(&engine, 40, &mut random);
         for every in [500, 50, 5] {
             spoil(&path, 160, every, &mut random);
-            use_everything(&engine, &mut random);
+            use_everything(&engine, 40, &mut random);
             engine.check_region();
         }
     }
@@ -211,12 +141,12 @@ fn a_spoilt_region_can_be_brought_to_another_boot_and_resized_or_says_why_not() 
         for every in [1, 3, 50] {
             let _ = std::fs::remove_file(&path);
             let engine = open(&path);
-            use_everything(&engine, &mut random);
+            use_everything(&engine, 40, &mut random);
             drop(engine);
             spoil(&path, 160, every, &mut random);
             options.birth.boot_id = [round, every as u64];
             if let Ok(engine) = try_open(&path, &options) {
-                use_everything(&engine, &mut random);
+                use_everything(&engine, 40, &mut random);
             }
             let _ = file::resize(&path, CAPS, options.birth);
         }
@@ -235,7 +165,7 @@ fn a_region_scribbled_on_while_it_is_used_gives_wrong_answers_but_answers() {
             let mut random = fastrand::Rng::with_seed(45);
             while !is_over.load(Relaxed) {
                 let at = random.u64(20..len / 8) * 8;
-                file.write_all_at(&any_word(&mut random).to_le_bytes(), at)
+                file.write_all_at(&interesting(&mut random).to_le_bytes(), at)
                     .unwrap();
             }
         });
@@ -245,7 +175,7 @@ fn a_region_scribbled_on_while_it_is_used_gives_wrong_answers_but_answers() {
                 scope.spawn(move || {
                     let mut random = fastrand::Rng::with_seed(seed);
                     for _ in 0..20 {
-                        use_everything(engine, &mut random);
+                        use_everything(engine, 40, &mut random);
                     }
                 })
             })

@@ -4,6 +4,9 @@
 
 mod boot;
 mod damage;
+mod everything;
+#[path = "../fuzz/mod.rs"]
+mod fuzz;
 mod opening;
 mod processes;
 mod replacing;

@@ -99,3 +99,26 @@ fn a_full_file_system_is_an_error_and_no_signal_and_it_goes_on_once_there_is_roo
     }
     eprintln!("skipped: no file system can be mounted here: {reasons:?}");
 }
+
+#[test]
+fn a_long_key_that_others_leave_no_room_for_is_decided_by_the_shared_bucket() {
+    let (_directory, path) = place();
+    // Half of the chunks for each.
+    let others = [b'a', b'b'].map(|first| {
+        let engine = open(&path);
+        let me = session(&engine);
+        for len in [200, 201, 202, 203, 204, 205, 60] {
+            acquire(&engine, me, &vec![first; len], 0).unwrap();
+        }
+        engine
+    });
+    let engine = open(&path);
+    let me = session(&engine);
+    let limit = "10/h".parse().unwrap();
+    let limiter = engine.open_limiter(b"api", limit, false, me, 0).unwrap();
+    for key in [[b'k'; 17], [b'l'; 17]] {
+        let checked = engine.check(&limiter, &key, 1, me, 0).unwrap();
+        assert!(checked.is_overflow);
+    }
+    drop(others);
+}

@@ -1,0 +1,197 @@
+//! Every operation of an engine, for regions whose words may be anything: owns what is called, and what
+//! is told of the answers. Never judges them: that each comes is all that such a region can promise.
+
+// Each test uses its own part.
+#![allow(dead_code)]
+
+use fastrand::Rng;
+use sprag_core::lock::Attempt;
+use sprag_core::session::Process;
+use sprag_core::waiter::Sleeper;
+use sprag_core::{Engine, Error, Finding, Limit, Result, SessionId};
+use std::collections::BTreeSet;
+
+/// Names that a used region has, by whose hands ever it was used: some fit their cell, some don't.
+pub(crate) const NAMES: [&[u8]; 6] = [
+    b"a",
+    b"orders",
+    b"twenty-four bytes, right",
+    b"one byte more than in a cell",
+    &[b'x'; 200],
+    &[b'y'; 1_024],
+];
+
+/// Keys of its limiter `api`.
+pub(crate) const KEYS: [&[u8]; 4] = [
+    b"k",
+    b"sixteen bytes ok",
+    b"seventeen bytes !",
+    &[b'z'; 500],
+];
+
+/// What was answered, in kinds.
+pub(crate) type Answers = BTreeSet<&'static str>;
+
+/// Everything that an engine offers, on names of every length, at times of every size.
+pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> Answers {
+    let mut answers = Answers::new();
+    let sessions: Vec<SessionId> = engine
+        .open_session(Process::default(), random.u64(..))
+        .into_iter()
+        .chain([SessionId::DETACHED])
+        .collect();
+    let limit: Limit = "10/h".parse().unwrap();
+    let update: Limit = "100/s".parse().unwrap();
+    for round in 0..rounds {
+        let by = sessions[round as usize % sessions.len()];
+        let now_ns = random.u64(..) >> random.u32(..64);
+        let lease_ns = random.u64(1_000_000..=1_000_000_000);
+        let name = one_of(&NAMES, random);
+        use_lock(engine, &name, by, now_ns, lease_ns, random, &mut answers);
+
+        let fence = engine.fence_name(&name).unwrap();
+        let admitted = engine.admit(&fence, by, now_ns, random.u64(..), round % 2 == 0);
+        note(&mut answers, admitted);
+        engine.fence_highest(&fence);
+
+        match engine.open_limiter(b"api", limit, false, by, now_ns) {
+            Ok(limiter) => {
+                let key = one_of(&KEYS, random);
+                note(&mut answers, engine.check(&limiter, &key, 1, by, now_ns));
+                note(&mut answers, engine.peek(&limiter, &key, now_ns));
+                let batch = engine.check_batch(&limiter, &KEYS, 1, by, now_ns, |_, checked| {
+                    let decision = checked.decision;
+                    decision.retry_after_ns();
+                    decision.reset_after_ns();
+                    assert!(decision.remaining() <= decision.limit());
+                });
+                note(&mut answers, batch);
+            }
+            Err(error) => drop(answers.insert(kind(&error))),
+        }
+        if round % 8 == 0 {
+            let changed = engine.open_limiter(b"api", update, true, by, now_ns);
+            note(&mut answers, changed);
+        }
+    }
+    engine.for_each_lock(b"", 0, |_| {});
+    engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
+    engine.breaks();
+    engine.limiter_key_count();
+    engine.limiter_key_bytes();
+    engine.region().allocated_bytes();
+    note(&mut answers, engine.check_in_place());
+    for session in sessions {
+        engine.is_alive(session);
+        engine.close_session(session);
+    }
+    answers
+}
+
+fn use_lock(
+    engine: &Engine,
+    bytes: &[u8],
+    by: SessionId,
+    now_ns: u64,
+    lease_ns: u64,
+    random: &mut Rng,
+    answers: &mut Answers,
+) {
+    let name = engine.lock_name(bytes).unwrap();
+    let attempt = engine.try_acquire(&name, by, now_ns, lease_ns);
+    if let Ok(Attempt::Granted(grant)) = attempt {
+        answers.insert("granted");
+        engine.is_held(&grant, now_ns);
+        engine.name_of_hold(&grant, name.raw_hash());
+        note(answers, engine.renew(&grant, now_ns, lease_ns));
+        let detached = engine.transfer(&grant, SessionId::DETACHED, now_ns, lease_ns);
+        note(answers, detached);
+        engine.release(&grant, || now_ns);
+    }
+    note(answers, attempt);
+    let token = engine.lock_status(&name, now_ns).map_or(1, |s| s.token);
+    note(answers, engine.adopt(&name, token, by, now_ns, lease_ns));
+    note(
+        answers,
+        engine.renew_by_name(&name, token, now_ns, lease_ns),
+    );
+    match engine.enqueue(&name, by, now_ns, random.u64(..)) {
+        Ok(ticket) => {
+            answers.insert("queued");
+            engine.set_sleeper(&ticket, Sleeper::Thread);
+            engine.signal(&ticket);
+            engine.doorbell(by);
+            for probe in [true, false] {
+                note(
+                    answers,
+                    engine.poll(&ticket, &name, by, now_ns, lease_ns, probe),
+                );
+            }
+            if let Some(wake) = engine.cancel(ticket, now_ns) {
+                engine.to_wake(wake);
+            }
+        }
+        Err(error) => drop(answers.insert(kind(&error))),
+    }
+    engine.break_lock(&name, Process::default(), now_ns);
+    engine.release_by_name(&name, token, now_ns);
+}
+
+/// One that a used region has, or any other.
+fn one_of(known: &[&[u8]], random: &mut Rng) -> Vec<u8> {
+    if random.bool() {
+        return known[random.usize(..known.len())].to_vec();
+    }
+    let mut bytes = vec![0; (random.usize(1..=1_024) >> random.u32(..10)).max(1)];
+    random.fill(&mut bytes);
+    bytes
+}
+
+fn note<T>(answers: &mut Answers, answer: Result<T>) {
+    if let Err(error) = answer {
+        answers.insert(kind(&error));
+    }
+}
+
+/// Which error it is and, where it says so in words of its own, at what.
+pub(crate) fn kind(error: &Error) -> &'static str {
+    match error {
+        Error::Damaged { what }
+        | Error::Contended { what }
+        | Error::Full { what, .. }
+        | Error::ShareExceeded { what, .. }
+        | Error::OutOfRange { what, .. }
+        | Error::Unsupported { what } => what,
+        Error::NotARegion { why, .. } | Error::Permission { why, .. } => why,
+        Error::NameLength { .. } => "length of a name",
+        Error::NoSpace { .. } => "no space",
+        Error::LimitDiffers { .. } => "another limit",
+        Error::LimiterGone { .. } => "limiter gone",
+        Error::TokensExhausted { .. } => "no more tokens",
+        Error::Incompatible { found, .. } if found.starts_with("version") => "another version",
+        Error::Incompatible { found, .. } if found.starts_with("features") => "unknown features",
+        Error::Incompatible { .. } => "another hash",
+        Error::NotFound { .. } => "not found",
+        Error::InUse { sessions: 0, .. } => "in use by detached holds",
+        Error::InUse { .. } => "in use by sessions",
+        Error::Replaced { .. } => "replaced",
+        Error::SessionLost { .. } => "session lost",
+        Error::Io { action, .. } => action,
+        Error::NoKernelLock { .. } => "no kernel lock",
+        _ => "an error that is new",
+    }
+}
+
+/// Which finding it is.
+pub(crate) fn kind_of_finding(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::Phase { .. } => "phase",
+        Finding::Kind { .. } => "kind",
+        Finding::Name { .. } => "name",
+        Finding::Lost { .. } => "lost",
+        Finding::Twice { .. } => "twice",
+        Finding::Count { what, .. } => what,
+        Finding::Wait { .. } => "wait",
+        _ => "a finding that is new",
+    }
+}
