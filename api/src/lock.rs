@@ -72,8 +72,8 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Sets the lease of the holds to come: 1 ms to 366 days; 30 s if not set. A hold that is not
-    /// renewed ends then, whatever its holder does.
+    /// Sets the lease of the holds to come: 1 ms to 366 days, else [`Error::Duration`]; 30 s if not set. A
+    /// hold that is not renewed ends then, whatever its holder does.
     #[inline]
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
         self.lease_ns = check_ttl(ttl)?;
@@ -179,7 +179,7 @@ impl<'s> Lock<'s> {
 
     /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
     /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
-    /// granted meanwhile.
+    /// granted meanwhile. It fails as [`try_acquire`](Self::try_acquire) does, and with [`Error::Thread`].
     pub fn acquire_async(&self) -> Acquire<'s> {
         Acquire {
             lock: self.clone(),
@@ -402,14 +402,14 @@ impl Hold<'_> {
         }
     }
 
-    /// [`renew`](Self::renew) with another length: 1 ms to 366 days.
+    /// [`renew`](Self::renew) with another length: 1 ms to 366 days, else [`Error::Duration`].
     pub fn extend(&mut self, ttl: Duration) -> Result<()> {
         self.lease_ns = check_ttl(ttl)?;
         self.renew()
     }
 
     /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
-    /// dropped, lost, or `options.at_most` is over.
+    /// dropped, lost, or `options.at_most` is over. [`Error::Thread`] if that thread can't be started.
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
         let inner = self.space.to_arc();
         inner.check_process()?;
