@@ -32,7 +32,7 @@ pub(crate) use state::State;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, OWN, Object, TOKEN_MAX};
+use crate::object::{Kind, Name, OWN, Object, TOKEN_BITS, TOKEN_MAX};
 use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
@@ -272,7 +272,7 @@ impl Engine {
 
     /// Fails when the lock's tokens can rise no further.
     pub(crate) fn check_tokens(state: u128) -> Result<()> {
-        match field(state, TOKEN, 53) {
+        match field(state, TOKEN, TOKEN_BITS) {
             TOKEN_MAX => Err(Error::TokensExhausted {
                 token: TOKEN_MAX,
                 max: TOKEN_MAX,

@@ -46,8 +46,10 @@ pub(crate) const OWN: usize = 48;
 const INLINE: usize = 24;
 
 const SERIAL: u32 = 75;
+/// Bits of a serial, and so of a token.
+pub(crate) const TOKEN_BITS: u32 = 53;
 /// The highest serial, and so the highest token: 2^53 - 1, which a JSON number can carry exactly.
-pub const TOKEN_MAX: u64 = (1 << 53) - 1;
+pub const TOKEN_MAX: u64 = (1 << TOKEN_BITS) - 1;
 
 /// What an object is; part of its identity beside its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
-    field(state, SERIAL, 53)
+    field(state, SERIAL, TOKEN_BITS)
 }
 
 fn with_serial(phase: u128, serial: u64) -> u128 {
@@ -76,7 +78,7 @@ pub(crate) struct Plain {
 impl Plain {
     pub(crate) fn decode(state: u128) -> Self {
         Self {
-            serial: field(state, 11, 53),
+            serial: field(state, 11, TOKEN_BITS),
             value: field(state, 64, 64),
         }
     }
