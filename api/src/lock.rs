@@ -342,9 +342,7 @@ impl Hold<'_> {
     /// towards `false` near the end. Async-signal-safe.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        let inner = &*self.space;
-        inner.check_process().is_ok()
-            && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns()
+        self.space.is_in_lease(self.deadline_ns())
     }
 
     /// What is left of the lease by the holder's own clock; zero once it is over.

@@ -251,8 +251,7 @@ impl OwnerHold<'_> {
 
     /// Whether the lease still runs, by the holder's own clock.
     pub fn is_valid(&self) -> bool {
-        let inner = &*self.owner.space.inner;
-        inner.check_process().is_ok() && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns
+        self.owner.space.inner.is_in_lease(self.deadline_ns)
     }
 
     /// Gives up this hold; the last one releases the lock. [`Error::Lost`] if it was lost before.

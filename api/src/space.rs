@@ -508,9 +508,16 @@ impl Inner {
         boot_ns.saturating_add_signed(self.from_boot_ns)
     }
 
+    /// Whether the lease of a hold still runs, by its holder's own clock, up to `deadline_ns` of region time;
+    /// errs towards no near the end.
+    #[inline(always)]
+    pub(crate) fn is_in_lease(&self, deadline_ns: u64) -> bool {
+        self.check_process().is_ok() && self.now_ns() + self.clock_margin_ns() < deadline_ns
+    }
+
     /// By how much two readings of the fast clock may disagree: a holder stops this much early.
     #[inline(always)]
-    pub(crate) fn clock_margin_ns(&self) -> u64 {
+    fn clock_margin_ns(&self) -> u64 {
         if self.clock.is_manual() {
             0
         } else {
