@@ -277,6 +277,7 @@ impl Wait {
             self.register(waker.clone())?;
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();
+            inner.check_in_place_now_and_then(now_ns)?;
             match inner
                 .engine
                 .poll(ticket, name, inner.session, now_ns, lease_ns, true)?

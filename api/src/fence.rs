@@ -48,6 +48,7 @@ impl Fence {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        inner.check_in_place_now_and_then(now_ns)?;
         inner
             .engine
             .admit(&self.name, inner.session, now_ns, token, once)?

@@ -148,6 +148,7 @@ impl Limiter {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        inner.check_in_place_now_and_then(now_ns)?;
         inner.engine.check_batch(
             &self.limiter,
             keys,

@@ -142,9 +142,10 @@ impl SpaceBuilder {
             }
             None => Clock::host()?,
         };
-        let birth = birth(&clock, boot_id)?;
         let give_up_at = Instant::now() + OPENING_MAX;
         let (engine, session) = loop {
+            // Anew each time: regions may come and go meanwhile, and the next one's tokens start above theirs.
+            let birth = birth(&clock, boot_id)?;
             let opened = self.open_engine(&parsed, birth).and_then(|engine| {
                 let session = engine.open_session(process, clock.unix_ns())?;
                 Ok((engine, session))

@@ -108,7 +108,8 @@ impl Engine {
         self.region.check_in_place()?;
         #[cfg(all(not(loom), target_os = "linux"))]
         if let Some(own) = self.sessions.own() {
-            self.region.check_session(own.index())?;
+            self.region
+                .check_session(own.index(), Sessions::has_line(&self.region, own))?;
         }
         Ok(())
     }
@@ -132,7 +133,7 @@ impl Engine {
     /// Opens a session. Its holds and waits end with it.
     pub fn open_session(&self, process: Process, unix_ns: u64) -> Result<SessionId> {
         if self.has_share() {
-            let used = Sessions::count_of(&self.region, process).into();
+            let used = self.sessions.count_of(&self.region, process).into();
             if used >= u64::from(self.share_of(self.region.caps().sessions)) {
                 return Err(Error::ShareExceeded {
                     what: "session",
@@ -140,7 +141,14 @@ impl Engine {
                 });
             }
         }
-        let session = self.sessions.open(&self.region, process, unix_ns)?;
+        let session = match self.sessions.open(&self.region, process, unix_ns) {
+            // Whoever replaces the region has all lines.
+            Err(full @ Error::Full { .. }) => {
+                self.region.check_in_place()?;
+                return Err(full);
+            }
+            opened => opened?,
+        };
         // Whoever replaces the region's file holds every session's lock until it is done. So a
         // session opened before keeps it from replacing, and one opened after finds out here.
         if let Err(error) = self.region.check_in_place() {

@@ -210,7 +210,7 @@ impl Engine {
         })
     }
 
-    /// Whether a newcomer may take a lock that is not plainly free.
+    /// Whether a newcomer may take a lock that is not plainly free, if its word is still what was found.
     #[cold]
     fn may_take(&self, found: &Found, state: State, by: SessionId, now_ns: u64) -> bool {
         let now_us = now_ns / 1_000;
@@ -232,12 +232,11 @@ impl Engine {
             if !first.has_let_lie(state, now_ns) {
                 return false;
             }
-            self.pass_over(&first);
-            if self.first_waiter(found.cell, now_ns, true).is_none() {
-                return true;
-            }
+            // The word is another now, which the caller finds out and looks at anew.
+            self.pass_over(found.cell, found.state, &first, by, now_ns);
+            return true;
         }
-        // Their time counts from when the lock is free, or from when the one before was passed over.
+        // Their time counts from when the lock is free.
         let word = self.region.wide(found.at);
         let _ = word.compare_exchange(found.state, state.freed(now_us).encode());
         false

@@ -389,8 +389,8 @@ impl Region {
 
     /// Fails unless this process's session of this index is kept alive.
     #[cfg(all(not(loom), target_os = "linux"))]
-    pub(crate) fn check_session(&self, index: u16) -> Result<()> {
+    pub(crate) fn check_session(&self, index: u16, has_line: bool) -> Result<()> {
         let file = self.file.as_ref();
-        file.map_or(Ok(()), |file| file.check_session(index))
+        file.map_or(Ok(()), |file| file.check_session(index, has_line))
     }
 }

@@ -93,6 +93,7 @@ pub(crate) struct Waiter {
     index: u32,
     word: u64,
     number: u64,
+    until_ns: u64,
     since_ns: u64,
 }
 
@@ -298,19 +299,65 @@ impl Engine {
         }
     }
 
-    /// Takes the turn of a wait that let the lock lie for [`PATIENCE_NS`].
-    pub(crate) fn pass_over(&self, first: &Waiter) {
-        let slot = self.region.waiter_word(first.index);
-        // Losing means that it was served, left or was passed over by somebody else.
-        let _ = slot.compare_exchange(first.word, first.word | PASSED, AcqRel, Relaxed);
+    /// Takes the turn of the head of a queue that let a lock, whose word was `raw`, lie for
+    /// [`PATIENCE_NS`]; whether nobody did so before. Another process that seems stopped is passed over
+    /// with all its waits that were there as long.
+    pub(crate) fn pass_over(
+        &self,
+        cell: u32,
+        raw: u128,
+        head: &Waiter,
+        by: SessionId,
+        now_ns: u64,
+    ) -> bool {
+        let state = State::decode(raw);
+        // The next one's time counts from now: said before the head is passed over, so that nobody
+        // takes the time before for the next one's. Who dies in between costs those who wait the same
+        // time once more.
+        let word = self.objects.state(&self.region, cell);
+        if word
+            .compare_exchange(raw, state.freed(now_ns / 1_000).encode())
+            .is_err()
+        {
+            return false;
+        }
+        let is_others = self.region.is_shared() && session_of(head.word) != by;
+        for_each(&self.region, cell, |index, word| {
+            let is_heads = word == head.word && index == head.index
+                || is_others && session_of(word) == session_of(head.word);
+            if word & 3 == WAITING
+                && is_heads
+                && self.waiter_at(index, word).has_let_lie(state, now_ns)
+            {
+                // Losing means that it was served, or left.
+                let slot = self.region.waiter_word(index);
+                let _ = slot.compare_exchange(word, word | PASSED, AcqRel, Relaxed);
+            }
+            true
+        });
+        true
+    }
+
+    fn waiter_at(&self, index: u32, word: u64) -> Waiter {
+        let record = self.region.waiter_at(index);
+        Waiter {
+            index,
+            word,
+            number: self.region.word(record + 8).load(Relaxed),
+            until_ns: self.region.word(record + 16).load(Relaxed),
+            since_ns: self.region.word(record + 24).load(Relaxed),
+        }
     }
 
     /// Has its place back, should it have been passed over.
     fn look_again(&self, ticket: &Ticket) {
         let slot = self.region.waiter_word(ticket.index);
-        if slot
-            .compare_exchange(ticket.word | PASSED, ticket.word, AcqRel, Relaxed)
-            .is_ok()
+        let passed = ticket.word | PASSED;
+        // Relaxed: passed over right after, it has its place back at the next look.
+        if slot.load(Relaxed) == passed
+            && slot
+                .compare_exchange(passed, ticket.word, AcqRel, Relaxed)
+                .is_ok()
         {
             // As in `enqueue`: it waits, then reads the lock.
             fence(SeqCst);
@@ -347,19 +394,16 @@ impl Engine {
     pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<Waiter> {
         let mut first: Option<Waiter> = None;
         for_each(&self.region, cell, |index, word| {
-            let record = self.region.waiter_at(index);
-            let number = self.region.word(record + 8).load(Relaxed);
-            if word & 3 == WAITING
-                && self.region.word(record + 16).load(Relaxed) > now_ns
-                && first.is_none_or(|first| number < first.number)
-                && !(probe && self.drop_if_dead(index, word))
-            {
-                first = Some(Waiter {
-                    index,
-                    word,
-                    number,
-                    since_ns: self.region.word(record + 24).load(Relaxed),
-                });
+            let waiter = self.waiter_at(index, word);
+            let is_first = word & 3 == WAITING
+                && waiter.until_ns > now_ns
+                && first.is_none_or(|first| waiter.number < first.number);
+            // The dead who were passed over are in nobody's way, but it is here that they are met.
+            if (is_first || word & 3 == PASSED) && probe && self.drop_if_dead(index, word) {
+                return true;
+            }
+            if is_first {
+                first = Some(waiter);
             }
             true
         });
@@ -410,9 +454,7 @@ impl Engine {
         let line = self.region.line(self.objects.at(ticket.cell));
         let word = line.state();
         let now_us = now_ns / 1_000;
-        if probe {
-            self.look_again(ticket);
-        }
+        self.look_again(ticket);
         let mut has_passed = false;
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
@@ -453,10 +495,7 @@ impl Engine {
                 continue;
             };
             if ahead.has_let_lie(state, now_ns) {
-                self.pass_over(&ahead);
-                // The next one's time counts from now.
-                let _ = word.compare_exchange(raw, state.freed(now_us).encode());
-                has_passed = true;
+                has_passed |= self.pass_over(ticket.cell, raw, &ahead, by, now_ns);
                 continue;
             }
             // It is another's turn. On a probe, its wake may have been lost with whoever sent it.

@@ -213,10 +213,10 @@ impl Backing {
         }
     }
 
-    /// Fails unless some other description of this file keeps the session of this index alive. Asked of
-    /// this process's own session, whose line says that nobody else has it.
-    pub(crate) fn check_session(&self, index: u16) -> Result<()> {
-        if ofd::is_held(&self.file, index) {
+    /// Fails unless some other description of this file keeps the session of this index alive, and its
+    /// line is still that of this process's own.
+    pub(crate) fn check_session(&self, index: u16, has_line: bool) -> Result<()> {
+        if has_line && ofd::is_held(&self.file, index) {
             Ok(())
         } else {
             Err(Error::SessionLost {

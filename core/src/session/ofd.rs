@@ -117,6 +117,15 @@ pub(crate) fn is_alive(file: &impl AsFd, index: u16) -> bool {
     !matches!(conflict(file, Bytes::session(index)), Ok(None))
 }
 
+/// Device and inode of the file that a descriptor is open on; `None` if it is closed.
+pub(super) fn identity(file: &impl AsFd) -> Option<(u64, u64)> {
+    // SAFETY: `stat` is plain integers, for which zero is a valid value.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes only into `stat`; a closed descriptor is an error.
+    let result = unsafe { libc::fstat(file.as_fd().as_raw_fd(), &raw mut stat) };
+    (result == 0).then_some((stat.st_dev, stat.st_ino))
+}
+
 /// Whether another open file description certainly holds the byte of `index`.
 pub(crate) fn is_held(file: &impl AsFd, index: u16) -> bool {
     matches!(conflict(file, Bytes::session(index)), Ok(Some(_)))
