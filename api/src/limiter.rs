@@ -101,13 +101,14 @@ impl Limiter {
     #[inline(always)]
     pub fn check<K: AsRef<[u8]> + ?Sized>(&self, key: &K, cost: u64) -> Result<Decision> {
         let inner = &*self.space.inner;
-        if inner.check_process().is_ok()
-            && let Some(checked) =
-                inner
-                    .engine
-                    .check_known(&self.limiter, key.as_ref(), cost, inner.now_ns())
-        {
-            return Ok(Decision(checked));
+        if inner.check_process().is_ok() {
+            let now_ns = inner.now_ns();
+            let (engine, key) = (&inner.engine, key.as_ref());
+            if !inner.is_to_look(now_ns)
+                && let Some(checked) = engine.check_known(&self.limiter, key, cost, now_ns)
+            {
+                return Ok(Decision(checked));
+            }
         }
         // A return type of its own keeps the result of the common case in registers.
         self.check_slowly(key.as_ref(), cost)

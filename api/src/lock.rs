@@ -132,6 +132,9 @@ impl<'s> Lock<'s> {
         let inner = &*self.space;
         inner.check_process().ok()?;
         let now_ns = inner.now_ns();
+        if inner.is_to_look(now_ns) {
+            return None;
+        }
         let (name, by) = (&self.name, inner.session);
         let grant = inner
             .engine

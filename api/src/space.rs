@@ -35,11 +35,11 @@ pub(crate) struct Inner {
     #[cfg(unix)]
     origin: crate::host::fork::Origin,
     url: String,
-    /// When it was last seen that the region is in place, in nanoseconds of region time.
-    looked_at_ns: AtomicU64,
+    /// When to look next whether the region is in place, in nanoseconds of region time; never in `mem:`.
+    look_at_ns: AtomicU64,
 }
 
-/// How long a path that is taken often takes it that the region is in place, in nanoseconds.
+/// How long what is done often takes it that the region is in place, in nanoseconds.
 const LOOK_NS: u64 = 50_000_000;
 
 /// A clock moved by hand wakes nobody, so those who sleep by one look at it this often.
@@ -159,6 +159,11 @@ impl SpaceBuilder {
             }
         };
         let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
+        let look_at_ns = if engine.region().is_shared() {
+            0
+        } else {
+            u64::MAX
+        };
         Ok(Space {
             inner: Arc::new(Inner {
                 engine,
@@ -170,7 +175,7 @@ impl SpaceBuilder {
                 #[cfg(unix)]
                 origin,
                 url: url.to_owned(),
-                looked_at_ns: AtomicU64::new(0),
+                look_at_ns: AtomicU64::new(look_at_ns),
             }),
         })
     }
@@ -542,15 +547,21 @@ impl Inner {
         Ok(self.engine.check_in_place()?)
     }
 
-    /// The same for paths that are taken often: asks at most every [`LOOK_NS`].
-    pub(crate) fn check_in_place_now_and_then(&self, now_ns: u64) -> Result<()> {
+    /// Whether it is time to look again, after [`LOOK_NS`]. One load.
+    #[inline(always)]
+    pub(crate) fn is_to_look(&self, now_ns: u64) -> bool {
         // Relaxed: two threads that both look are no harm.
-        let looked_at_ns = self.looked_at_ns.load(Relaxed);
-        if now_ns.wrapping_sub(looked_at_ns) < LOOK_NS {
-            return Ok(());
+        now_ns >= self.look_at_ns.load(Relaxed)
+    }
+
+    /// [`check_in_place`](Self::check_in_place), if it is time to look again.
+    #[inline]
+    pub(crate) fn check_in_place_now_and_then(&self, now_ns: u64) -> Result<()> {
+        if self.is_to_look(now_ns) {
+            self.check_in_place()?;
+            self.look_at_ns
+                .store(now_ns.saturating_add(LOOK_NS), Relaxed);
         }
-        self.check_in_place()?;
-        self.looked_at_ns.store(now_ns, Relaxed);
         Ok(())
     }
 

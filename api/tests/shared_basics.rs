@@ -83,18 +83,24 @@ fn until_refused<T>(mut attempt: impl FnMut() -> sprag::Result<T>) -> sprag::Eng
     }
 }
 
+// property 1
 #[test]
-fn a_space_whose_region_was_replaced_grants_and_decides_nothing_new() {
+fn a_space_whose_region_was_replaced_grants_and_decides_nothing_any_more() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.sprag");
     let space = Space::open(&format!("shm:{}", path.display())).unwrap();
     let limiter = space.limiter("l", "1/hour").unwrap();
     let busy = space.lock("busy").unwrap();
     let mut hold = busy.acquire().unwrap();
+    let free = space.lock("free").unwrap();
+    drop(free.acquire().unwrap());
+    let _ = limiter.check("known", 1).unwrap();
     std::fs::remove_file(&path).unwrap();
     let mut number = 0;
     let errors = [
         until_refused(|| busy.try_acquire()),
+        until_refused(|| free.acquire()),
+        until_refused(|| limiter.check("known", 1)),
         until_refused(|| {
             number += 1;
             space.lock(&format!("new{number}"))?.try_acquire()

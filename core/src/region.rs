@@ -93,7 +93,7 @@ pub(crate) mod header {
 pub struct Birth {
     /// Seed of the keyed hash: random, secret from those who choose names.
     pub hash_seed: u64,
-    /// Unix time now, in nanoseconds; becomes region time zero and, as seconds, the token floor.
+    /// Unix time now, in nanoseconds; becomes region time zero and, in units of 2^-16 s, the token floor.
     pub unix_ns: u64,
     /// Boot clock now, in nanoseconds.
     pub boot_ns: u64,
@@ -105,7 +105,7 @@ pub struct Birth {
 
 /// The token floor of a region that is made at `unix_ns`.
 fn floor_at(unix_ns: u64) -> u64 {
-    (unix_ns / 1_000_000_000) << 16
+    ((u128::from(unix_ns) << 16) / 1_000_000_000) as u64
 }
 
 /// Hash over a header's first bytes, up to the checksum itself.

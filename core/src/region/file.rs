@@ -129,8 +129,9 @@ pub fn probe(path: &Path) -> Result<Info> {
 }
 
 /// Removes the region at `path`. While sessions are alive in it or a hold of no session runs, only if
-/// `even_if_in_use`: the holds are lost then, and sessions find out by [`Region::check_in_place`]. A
-/// damaged region can be removed too. `birth` tells the time and the boot.
+/// `even_if_in_use`: the holds are lost then, and sessions find out by [`Region::check_in_place`]. The same
+/// goes for a region that handed out so many tokens that those of one made in its place now would go back.
+/// A damaged region can be removed too. `birth` tells the time and the boot.
 pub fn remove(path: &Path, even_if_in_use: bool, birth: Birth) -> Result<()> {
     let path = absolute(path)?;
     let file = open_file(&path, true)?;
@@ -146,7 +147,7 @@ pub fn remove(path: &Path, even_if_in_use: bool, birth: Birth) -> Result<()> {
         let region = open_unchanged(&path, birth).ok();
         let alone = Alone::without_sessions(&file, &path)?;
         if let Some(region) = region {
-            super::resize::check_no_detached(region, &birth, &path)?;
+            super::resize::check_removable(region, &birth, &path)?;
         }
         Some(alone)
     };

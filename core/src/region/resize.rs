@@ -65,10 +65,18 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
     draft.publish_over()
 }
 
-/// Fails if holds of `region` that belong to no session still run.
-pub(super) fn check_no_detached(region: Region, birth: &Birth, path: &Path) -> Result<()> {
+/// Fails if holds of `region` that belong to no session still run, or if a region made in its place now
+/// would hand out tokens again that this one did.
+pub(super) fn check_removable(region: Region, birth: &Birth, path: &Path) -> Result<()> {
     let engine = Engine::new(region, Sessions::local(), 100);
-    check_detached(&engine, now_ns(&engine, birth), path)
+    check_detached(&engine, now_ns(&engine, birth), path)?;
+    match highest_token(&engine).checked_sub(super::floor_at(birth.unix_ns)) {
+        None | Some(0) => Ok(()),
+        Some(ahead) => Err(Error::TokensAhead {
+            path: path.to_owned(),
+            seconds: (ahead >> 16) + 1,
+        }),
+    }
 }
 
 fn check_detached(engine: &Engine, now_ns: u64, path: &Path) -> Result<()> {
