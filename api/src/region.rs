@@ -43,8 +43,9 @@ pub fn probe(url: &str, group_shared: bool) -> Result<Info> {
 ///
 /// # Errors
 ///
-/// [`EngineError::InUse`](crate::EngineError::InUse), and those of [`probe`], but for a damaged or
-/// incompatible region, which is removed.
+/// [`EngineError::InUse`](crate::EngineError::InUse) and
+/// [`EngineError::TokensAhead`](crate::EngineError::TokensAhead) unless `even_if_in_use`, and those of
+/// [`probe`], but for a damaged or incompatible region, which is removed.
 pub fn remove(url: &str, group_shared: bool, even_if_in_use: bool) -> Result<()> {
     let path = path(url, group_shared)?;
     Ok(file::remove(&path, even_if_in_use, birth_now()?)?)
