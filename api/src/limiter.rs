@@ -93,6 +93,11 @@ impl Limiter {
     /// above [`Decision::limit`] is never allowed. Tens of nanoseconds, and no write when refused.
     ///
     /// A region with no room for the key is no error: see [`Decision::is_overflow`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`], and [`Error::Engine`] for a key out of its bounds and a region that was replaced
+    /// or is damaged.
     #[inline(always)]
     pub fn check<K: AsRef<[u8]> + ?Sized>(&self, key: &K, cost: u64) -> Result<Decision> {
         let inner = &*self.space.inner;
@@ -133,7 +138,8 @@ impl Limiter {
 
     /// Checks many keys, each on its own and in order, for the same cost; `each` gets a key's index
     /// and its decision. One clock reading, and the memory of the next keys fetched ahead: for large
-    /// tables about half the time of as many single checks. Names are checked before any is decided.
+    /// tables about half the time of as many single checks. It fails as [`check`](Self::check) does: for a
+    /// key out of its bounds before any is decided.
     pub fn check_batch<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

@@ -72,8 +72,8 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Sets the lease of the holds to come: 1 ms to 366 days; 30 s if not set. A hold that is not
-    /// renewed ends then, whatever its holder does.
+    /// Sets the lease of the holds to come: 1 ms to 366 days, else [`Error::Duration`]; 30 s if not set. A
+    /// hold that is not renewed ends then, whatever its holder does.
     #[inline]
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
         self.lease_ns = check_ttl(ttl)?;
@@ -182,7 +182,7 @@ impl<'s> Lock<'s> {
 
     /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
     /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
-    /// granted meanwhile.
+    /// granted meanwhile. It fails as [`try_acquire`](Self::try_acquire) does, and with [`Error::Thread`].
     pub fn acquire_async(&self) -> Acquire<'s> {
         Acquire {
             lock: self.clone(),
@@ -260,7 +260,7 @@ impl fmt::Debug for Lock<'_> {
     }
 }
 
-fn check_ttl(ttl: Duration) -> Result<u64> {
+pub(crate) fn check_ttl(ttl: Duration) -> Result<u64> {
     match u64::try_from(ttl.as_nanos()) {
         Ok(ttl_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&ttl_ns) => Ok(ttl_ns),
         _ => Err(Error::Duration {
@@ -345,9 +345,7 @@ impl Hold<'_> {
     /// towards `false` near the end. Async-signal-safe.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        let inner = &*self.space;
-        inner.check_process().is_ok()
-            && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns()
+        self.space.is_in_lease(self.deadline_ns())
     }
 
     /// What is left of the lease by the holder's own clock; zero once it is over.
@@ -405,14 +403,14 @@ impl Hold<'_> {
         }
     }
 
-    /// [`renew`](Self::renew) with another length: 1 ms to 366 days.
+    /// [`renew`](Self::renew) with another length: 1 ms to 366 days, else [`Error::Duration`].
     pub fn extend(&mut self, ttl: Duration) -> Result<()> {
         self.lease_ns = check_ttl(ttl)?;
         self.renew()
     }
 
     /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
-    /// dropped, lost, or `options.at_most` is over.
+    /// dropped, lost, or `options.at_most` is over. [`Error::Thread`] if that thread can't be started.
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
         let inner = self.space.to_arc();
         inner.check_process()?;

@@ -3,6 +3,7 @@
 //! Depth is counted here, in the owner's handle; the engine sees one acquire and one release. So a
 //! retried release never counts twice, and an owner may cross threads and tasks at will.
 
+use crate::lock::{Hold, check_ttl, release};
 use crate::{Error, Result, Space};
 use parking_lot::{Condvar, Mutex};
 use sprag_core::lock::Grant;
@@ -92,7 +93,7 @@ impl<'o> OwnerLock<'o> {
 
     /// Sets the lease of a first acquire, as [`crate::Lock::ttl`]. Re-entry keeps the first's.
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
-        self.owner.space.lock(&self.name)?.ttl(ttl)?;
+        check_ttl(ttl)?;
         self.ttl = Some(ttl);
         Ok(self)
     }
@@ -194,7 +195,7 @@ impl<'o> OwnerLock<'o> {
             Some(at) => lock.acquire_timeout(at.saturating_duration_since(Instant::now()))?,
             None => Some(lock.acquire()?),
         };
-        Ok(hold.map(crate::lock::Hold::into_parts))
+        Ok(hold.map(Hold::into_parts))
     }
 
     fn hold(&self, token: u64, deadline_ns: u64) -> OwnerHold<'o> {
@@ -250,8 +251,7 @@ impl OwnerHold<'_> {
 
     /// Whether the lease still runs, by the holder's own clock.
     pub fn is_valid(&self) -> bool {
-        let inner = &*self.owner.space.inner;
-        inner.check_process().is_ok() && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns
+        self.owner.space.inner.is_in_lease(self.deadline_ns)
     }
 
     /// Gives up this hold; the last one releases the lock. [`Error::Lost`] if it was lost before.
@@ -279,7 +279,7 @@ impl OwnerHold<'_> {
         let grant = *grant;
         held.remove(&self.name);
         drop(held);
-        if crate::lock::release(inner, &grant) {
+        if release(inner, &grant) {
             Ok(())
         } else {
             lost()

@@ -9,6 +9,7 @@ use sprag_core::lock::{BreakRecord, LockStatus};
 use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
+use sprag_core::sync::Half;
 use sprag_core::waiter::Wake;
 use sprag_core::{Engine, SessionId};
 use std::fmt;
@@ -40,6 +41,9 @@ pub(crate) struct Inner {
 
 /// How long what is done often takes it that the region is in place, in nanoseconds.
 const LOOK_NS: u64 = 50_000_000;
+
+/// A clock moved by hand wakes nobody, so those who sleep by one look at it this often.
+const MANUAL_CLOCK_POLL: Duration = Duration::from_millis(2);
 
 /// How long an opening waits for who is resizing or making the region, and in which steps it looks.
 const OPENING_MAX: Duration = Duration::from_secs(10);
@@ -190,11 +194,7 @@ impl SpaceBuilder {
         use crate::host::process_fd::ProcessFd;
         use sprag_core::region::file::{self, OpenOptions};
 
-        let sharing = if self.group_shared {
-            Sharing::Group
-        } else {
-            Sharing::Owner
-        };
+        let sharing = Sharing::with_group(self.group_shared);
         let place = if self.create {
             Place::of(url, sharing)?
         } else {
@@ -514,9 +514,16 @@ impl Inner {
         boot_ns.saturating_add_signed(self.from_boot_ns)
     }
 
+    /// Whether the lease of a hold still runs, by its holder's own clock, up to `deadline_ns` of region time;
+    /// errs towards no near the end.
+    #[inline(always)]
+    pub(crate) fn is_in_lease(&self, deadline_ns: u64) -> bool {
+        self.check_process().is_ok() && self.now_ns() + self.clock_margin_ns() < deadline_ns
+    }
+
     /// By how much two readings of the fast clock may disagree: a holder stops this much early.
     #[inline(always)]
-    pub(crate) fn clock_margin_ns(&self) -> u64 {
+    fn clock_margin_ns(&self) -> u64 {
         if self.clock.is_manual() {
             0
         } else {
@@ -558,7 +565,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) fn reach(&self) -> Reach {
+    fn reach(&self) -> Reach {
         if self.engine.region().is_shared() {
             Reach::Host
         } else {
@@ -574,11 +581,25 @@ impl Inner {
         }
     }
 
+    /// Sleeps while `word` is `seen`, for `sleep_ns` of region time at most.
+    pub(crate) fn sleep_on(&self, word: &Half, seen: u32, sleep_ns: u64) {
+        let mut timeout = Duration::from_nanos(sleep_ns);
+        if self.clock.is_manual() {
+            timeout = timeout.min(MANUAL_CLOCK_POLL);
+        }
+        futex::wait(word.as_atomic(), seen, timeout, self.reach());
+    }
+
     #[cold]
     fn wake_sleeper(&self, wake: Wake) {
         if let Some(word) = self.engine.to_wake(wake) {
-            futex::wake_all(word.as_atomic(), self.reach());
+            self.wake_all(word);
         }
+    }
+
+    /// Wakes all that sleep on `word`.
+    pub(crate) fn wake_all(&self, word: &Half) {
+        futex::wake_all(word.as_atomic(), self.reach());
     }
 }
 

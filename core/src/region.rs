@@ -73,7 +73,7 @@ pub(crate) mod header {
     pub(crate) const BOOT_ID: usize = 136; // 136..152
     /// Latest region time that a slow path saw, in nanoseconds; only rises.
     pub(crate) const LATEST: usize = 152;
-    /// Next index to try for a new session, waiter and so on: hints that spread reuse.
+    /// Index to begin at for a new session, chunk, break or limit: hints that spread reuse.
     pub(crate) const SESSION_HINT: usize = 192;
     pub(crate) const CHUNK_HINT: usize = 208;
     pub(crate) const BREAK_HINT: usize = 216;
@@ -82,7 +82,8 @@ pub(crate) mod header {
     pub(crate) const LIMITS_HINT: usize = 232;
     /// Latest region time at which a limiter key was reclaimed, in nanoseconds; only rises.
     pub(crate) const RECLAIMED_AT: usize = 240;
-    /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something.
+    /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something,
+    /// furthest that any key was ever put from its home.
     pub(crate) const OBJECTS: usize = 256; // a line of its own
     pub(crate) const LIMITER_KEYS: usize = 320; // likewise
 }

@@ -92,7 +92,7 @@ pub struct Process {
 pub type Descriptor = Box<dyn std::os::fd::AsFd + Send + Sync>;
 
 /// How one process tells which sessions live.
-pub struct Sessions {
+pub(crate) struct Sessions {
     shared: Option<Shared>,
 }
 

@@ -86,14 +86,6 @@ pub struct Ticket {
     word: u64,
     cell: u32,
     number: u64,
-    until_ns: u64,
-}
-
-impl Ticket {
-    /// The region time at which the wait gives up, in nanoseconds.
-    pub fn until_ns(&self) -> u64 {
-        self.until_ns
-    }
 }
 
 /// A wait as a scan of the queue found it.
@@ -213,7 +205,6 @@ impl Engine {
                 word,
                 cell: found.cell,
                 number,
-                until_ns,
             };
             if self.set_queue(&ticket, name, now_ns) {
                 return Ok(ticket);

@@ -1,7 +1,7 @@
 //! Which words of a region are loom's in a model, and which are not and why.
 
 use super::{CELLS_PER_BLOCK, LINE, Region, Section, header};
-use crate::limiter::OVERFLOW;
+use crate::limiter::overflow;
 use crate::table::count_of;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -69,7 +69,7 @@ impl Region {
         if caps.limiter_keys > 1 {
             words(header::RECLAIMED_AT, 1);
             words(self.limit_at(0), 7);
-            self.wide(self.limit_at(0) + OVERFLOW).share();
+            overflow(self, 0).share();
             let keys = &geometry.limiter_keys;
             table(header::LIMITER_KEYS, caps.limiter_keys, keys, 32);
         }
