@@ -156,9 +156,13 @@ impl Limiter {
             cost,
             inner.session,
             now_ns,
-            |index, checked| each(index, Decision(checked)),
+            |index, checked| {
+                each(index, Decision(checked));
+                // It may have forked, and the child has no limits to take from.
+                inner.check_process().is_ok()
+            },
         )?;
-        Ok(())
+        inner.check_process()
     }
 
     /// The limit that it was opened with. Checks are by the limit of now, if it was changed since.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::limiter_key::LimiterKeys;
 use crate::object::{Kind, Name, Object, Objects};
-use crate::region::Region;
+use crate::region::{Region, header};
 use crate::session::{Process, SessionId, Sessions};
 use crate::table::{Actor, CellOwner, Found, Table};
 // Of this process, and of nothing that models look at.
@@ -149,6 +149,9 @@ impl Engine {
             }
             opened => opened?,
         };
+        if session.generation == 0 {
+            self.end_what_is_left_of(session.index);
+        }
         // Whoever replaces the region's file holds every session's lock until it is done. So a
         // session opened before keeps it from replacing, and one opened after finds out here.
         if let Err(error) = self.region.check_in_place() {
@@ -156,6 +159,21 @@ impl Engine {
             return Err(error);
         }
         Ok(session)
+    }
+
+    /// Ends whatever still names the line of a session that was just opened. Words name the low bits of a
+    /// line's generation; each time that these come round, what is left of those before must be gone, or
+    /// it would be the new one's. Those who wait for its locks find out at their next look.
+    #[cold]
+    fn end_what_is_left_of(&self, index: u16) {
+        let region = &self.region;
+        // Of a region's latest time it is known only that it was.
+        let now_us = region.word(header::LATEST).load(Relaxed) / 1_000;
+        self.objects.end_claims_of(region, index);
+        self.limiter_keys.end_claims_of(region, index);
+        self.end_waits_of(index);
+        self.end_holds_of(index, now_us);
+        self.end_limit_claims_of(index);
     }
 
     /// Closes a session: what it holds is up for grabs from now on.

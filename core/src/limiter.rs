@@ -344,7 +344,8 @@ impl Engine {
     }
 
     /// Checks each key, in order, for the same cost: as [`check`](Self::check) one by one, with the
-    /// memory of the next ones fetched ahead. `each` gets the index of a key and its answer.
+    /// memory of the next ones fetched ahead. `each` gets the index of a key and its answer, until it returns
+    /// false.
     pub fn check_batch<K: AsRef<[u8]>>(
         &self,
         limiter: &LimiterRef,
@@ -352,7 +353,7 @@ impl Engine {
         cost: u64,
         by: SessionId,
         now_ns: u64,
-        mut each: impl FnMut(usize, Checked),
+        mut each: impl FnMut(usize, Checked) -> bool,
     ) -> Result<()> {
         // As many misses in flight as a core keeps apart, and few enough to stay in the first cache.
         const AHEAD: usize = 32;
@@ -371,7 +372,9 @@ impl Engine {
                     Some(checked) => checked,
                     None => self.check_slowly(limiter, entry.key, cost, by, now_ns)?,
                 };
-                each(group * AHEAD + i, checked);
+                if !each(group * AHEAD + i, checked) {
+                    return Ok(());
+                }
             }
         }
         Ok(())

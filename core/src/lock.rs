@@ -32,7 +32,7 @@ pub(crate) use state::State;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, OWN, Object, TOKEN_BITS, TOKEN_MAX};
+use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX};
 use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
@@ -335,6 +335,19 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// Frees all that sessions that had this line hold.
+    pub(crate) fn end_holds_of(&self, index: u16, now_us: u64) {
+        self.objects.for_each(&self.region, |cell, at, state| {
+            let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
+            if phase(state) == LIVE
+                && Objects::is_lock(&self.region, at)
+                && is_its(State::decode(state))
+            {
+                self.change(cell, |state| is_its(state).then(|| state.freed(now_us)));
+            }
+        });
     }
 
     /// Moves the end of a hold's lease to `now_ns + lease_ns`. Fails once the lease is over, stolen

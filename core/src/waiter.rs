@@ -351,6 +351,16 @@ impl Engine {
         }
     }
 
+    /// Ends the waits of all sessions that had this line.
+    pub(crate) fn end_waits_of(&self, line: u16) {
+        for index in 0..self.region.caps().waiters {
+            let word = self.region.waiter_word(index).load(Acquire);
+            if word & 3 != FREE && session_of(word).index() == line {
+                self.free_waiter(index, word);
+            }
+        }
+    }
+
     fn drop_if_dead(&self, index: u32, word: u64) -> bool {
         !self.sessions.is_alive(&self.region, session_of(word)) && self.free_waiter(index, word)
     }

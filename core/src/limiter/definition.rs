@@ -345,6 +345,17 @@ impl Engine {
         })
     }
 
+    /// Frees the slots that sessions that had this line claimed and did not fill.
+    pub(crate) fn end_limit_claims_of(&self, index: u16) {
+        for id in 0..LIMITS {
+            let control = self.limit_control(id);
+            let word = control.load(Acquire);
+            if word & 3 == CLAIMED_SLOT && SessionId::from_bits(word >> 2).index() == index {
+                let _ = control.compare_exchange(word, word & !3 | FREE, AcqRel, Relaxed);
+            }
+        }
+    }
+
     /// Whether no limiter's name points to a slot in use: its changer died before or after it did.
     fn is_orphan(&self, id: u32) -> bool {
         let at = self.region.limit_at(id);

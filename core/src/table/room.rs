@@ -87,10 +87,22 @@ impl<F: Flavour> Table<F> {
 
     /// Empties a cell claimed by a session that is gone.
     fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
-        let claim = F::claim_of(state);
-        if sessions.is_alive(region, claim.session) {
-            return;
+        if !sessions.is_alive(region, F::claim_of(state).session) {
+            self.end_claim(region, cell, state);
         }
+    }
+
+    /// Empties all cells claimed by a session of this line.
+    pub(crate) fn end_claims_of(&self, region: &Region, index: u16) {
+        self.for_each(region, |cell, _, state| {
+            if phase(state) == CLAIMED && F::claim_of(state).session.index == index {
+                self.end_claim(region, cell, state);
+            }
+        });
+    }
+
+    fn end_claim(&self, region: &Region, cell: u32, state: u128) {
+        let claim = F::claim_of(state);
         let home = claim.home.min(self.section.units - 1);
         if !region.is_present(&self.section, home) {
             return;
