@@ -4,7 +4,6 @@
 //! the thread keeps the space open for as long as it runs. It sleeps on the session's doorbell,
 //! which whoever frees a lock rings for a waiting future, until the next lease is due or the next look.
 
-use crate::host::futex;
 use crate::lock::KeepAlive;
 use crate::space::Inner;
 use crate::wait::Granted;
@@ -17,14 +16,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
-use std::time::Duration;
 
 /// A lease is renewed when this part of it is left: two more tries fit before it ends.
 const RENEW_AT: u64 = 3;
 /// Holds are looked at this often, so that one taken away by force is told of long before its renewal.
 const LOOK_NS: u64 = 200_000_000;
-/// A clock moved by hand wakes nobody.
-const MANUAL_CLOCK_POLL: Duration = Duration::from_millis(2);
 
 #[derive(Default)]
 pub(crate) struct Background {
@@ -118,7 +114,7 @@ impl Drop for Kept {
 fn ring(inner: &Inner) {
     let bell = inner.engine.doorbell(inner.session);
     bell.raise();
-    futex::wake_all(bell.as_atomic(), inner.reach());
+    inner.wake_all(bell);
 }
 
 impl Background {
@@ -210,11 +206,7 @@ fn run(space: &Weak<Inner>) {
         if is_waiting {
             sleep_ns = sleep_ns.min(PROBE_NS);
         }
-        let mut timeout = Duration::from_nanos(sleep_ns);
-        if inner.clock.is_manual() {
-            timeout = timeout.min(MANUAL_CLOCK_POLL);
-        }
-        futex::wait(bell.as_atomic(), heard, timeout, inner.reach());
+        inner.sleep_on(bell, heard, sleep_ns);
     }
 }
 
@@ -284,6 +276,7 @@ impl Wait {
             self.register(waker.clone())?;
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();
+            inner.check_in_place_now_and_then(now_ns)?;
             match inner
                 .engine
                 .poll(ticket, name, inner.session, now_ns, lease_ns, true)?
@@ -306,9 +299,7 @@ impl Wait {
             }
         }
     }
-}
 
-impl Wait {
     fn register(&self, waker: Waker) -> Result<()> {
         let mut state = self.inner.background.state.lock();
         Background::start(&self.inner, &mut state)?;

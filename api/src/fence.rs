@@ -23,13 +23,18 @@ impl Fence {
         })
     }
 
-    /// Admits a token not lower than the highest admitted, in one step. [`crate::Error::Stale`]
-    /// otherwise.
+    /// Admits a token not lower than the highest admitted, in one step; each token from 1 to
+    /// [`TOKEN_MAX`](crate::TOKEN_MAX). Writes nothing if it is the highest itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`] for a lower token and for 0; [`Error::Engine`] for one above the bound, and when the
+    /// region has no room for the fence.
     pub fn admit(&self, token: u64) -> Result<()> {
         self.step(token, false)
     }
 
-    /// Admits a token strictly higher than the highest admitted, in one step: each token once.
+    /// [`admit`](Self::admit) for a token strictly higher than the highest admitted: each token once.
     pub fn admit_once(&self, token: u64) -> Result<()> {
         self.step(token, true)
     }
@@ -43,6 +48,7 @@ impl Fence {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        inner.check_in_place_now_and_then(now_ns)?;
         inner
             .engine
             .admit(&self.name, inner.session, now_ns, token, once)?

@@ -93,16 +93,22 @@ impl Limiter {
     /// above [`Decision::limit`] is never allowed. Tens of nanoseconds, and no write when refused.
     ///
     /// A region with no room for the key is no error: see [`Decision::is_overflow`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`], and [`Error::Engine`] for a key out of its bounds and a region that was replaced
+    /// or is damaged.
     #[inline(always)]
     pub fn check<K: AsRef<[u8]> + ?Sized>(&self, key: &K, cost: u64) -> Result<Decision> {
         let inner = &*self.space.inner;
-        if inner.check_process().is_ok()
-            && let Some(checked) =
-                inner
-                    .engine
-                    .check_known(&self.limiter, key.as_ref(), cost, inner.now_ns())
-        {
-            return Ok(Decision(checked));
+        if inner.check_process().is_ok() {
+            let now_ns = inner.now_ns();
+            let (engine, key) = (&inner.engine, key.as_ref());
+            if !inner.is_to_look(now_ns)
+                && let Some(checked) = engine.check_known(&self.limiter, key, cost, now_ns)
+            {
+                return Ok(Decision(checked));
+            }
         }
         // A return type of its own keeps the result of the common case in registers.
         self.check_slowly(key.as_ref(), cost)
@@ -132,7 +138,8 @@ impl Limiter {
 
     /// Checks many keys, each on its own and in order, for the same cost; `each` gets a key's index
     /// and its decision. One clock reading, and the memory of the next keys fetched ahead: for large
-    /// tables about half the time of as many single checks. Names are checked before any is decided.
+    /// tables about half the time of as many single checks. It fails as [`check`](Self::check) does: for a
+    /// key out of its bounds before any is decided.
     ///
     /// ```
     /// let space = sprag::Space::open("mem:")?;
@@ -155,15 +162,20 @@ impl Limiter {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        inner.check_in_place_now_and_then(now_ns)?;
         inner.engine.check_batch(
             &self.limiter,
             keys,
             cost,
             inner.session,
             now_ns,
-            |index, checked| each(index, Decision(checked)),
+            |index, checked| {
+                each(index, Decision(checked));
+                // It may have forked, and the child has no limits to take from.
+                inner.check_process().is_ok()
+            },
         )?;
-        Ok(())
+        inner.check_process()
     }
 
     /// The limit that it was opened with. Checks are by the limit of now, if it was changed since.

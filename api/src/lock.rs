@@ -72,8 +72,8 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Sets the lease of the holds to come: 1 ms to 366 days; 30 s if not set. A hold that is not
-    /// renewed ends then, whatever its holder does.
+    /// Sets the lease of the holds to come: 1 ms to 366 days, else [`Error::Duration`]; 30 s if not set. A
+    /// hold that is not renewed ends then, whatever its holder does.
     #[inline]
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
         self.lease_ns = check_ttl(ttl)?;
@@ -132,6 +132,9 @@ impl<'s> Lock<'s> {
         let inner = &*self.space;
         inner.check_process().ok()?;
         let now_ns = inner.now_ns();
+        if inner.is_to_look(now_ns) {
+            return None;
+        }
         let (name, by) = (&self.name, inner.session);
         let grant = inner
             .engine
@@ -179,7 +182,7 @@ impl<'s> Lock<'s> {
 
     /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
     /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
-    /// granted meanwhile.
+    /// granted meanwhile. It fails as [`try_acquire`](Self::try_acquire) does, and with [`Error::Thread`].
     ///
     /// ```
     /// use sprag::{Lock, Space};
@@ -275,7 +278,7 @@ impl fmt::Debug for Lock<'_> {
     }
 }
 
-fn check_ttl(ttl: Duration) -> Result<u64> {
+pub(crate) fn check_ttl(ttl: Duration) -> Result<u64> {
     match u64::try_from(ttl.as_nanos()) {
         Ok(ttl_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&ttl_ns) => Ok(ttl_ns),
         _ => Err(Error::Duration {
@@ -363,9 +366,7 @@ impl Hold<'_> {
     /// towards `false` near the end. Async-signal-safe.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        let inner = &*self.space;
-        inner.check_process().is_ok()
-            && inner.now_ns() + inner.clock_margin_ns() < self.deadline_ns()
+        self.space.is_in_lease(self.deadline_ns())
     }
 
     /// What is left of the lease by the holder's own clock; zero once it is over.
@@ -425,7 +426,7 @@ impl Hold<'_> {
         }
     }
 
-    /// [`renew`](Self::renew) with another length: 1 ms to 366 days.
+    /// [`renew`](Self::renew) with another length: 1 ms to 366 days, else [`Error::Duration`].
     pub fn extend(&mut self, ttl: Duration) -> Result<()> {
         self.lease_ns = check_ttl(ttl)?;
         self.renew()
@@ -433,7 +434,8 @@ impl Hold<'_> {
 
     /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
     /// dropped, lost, or `options.at_most` is over. A second call replaces what the first asked for, also its
-    /// callback. [`Error::Lost`] if the hold was lost already; nothing is called back then.
+    /// callback. [`Error::Lost`] if the hold was lost already, and nothing is called back then;
+    /// [`Error::Thread`] if that thread can't be started.
     ///
     /// How often it is renewed, and when a loss is told: [`KeepAlive`].
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {

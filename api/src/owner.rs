@@ -3,6 +3,7 @@
 //! Depth is counted here, in the owner's handle; the engine sees one acquire and one release. So a
 //! retried release never counts twice, and an owner may cross threads and tasks at will.
 
+use crate::lock::check_ttl;
 use crate::{Error, Hold, KeepAlive, Result, Space};
 use parking_lot::{Condvar, Mutex};
 use sprag_core::readable::Readable;
@@ -110,7 +111,7 @@ impl<'o> OwnerLock<'o> {
 
     /// Sets the lease of a first acquire, as [`crate::Lock::ttl`]. Re-entry keeps the first's.
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
-        self.owner.space.lock(&self.name)?.ttl(ttl)?;
+        check_ttl(ttl)?;
         self.ttl = Some(ttl);
         Ok(self)
     }

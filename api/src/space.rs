@@ -9,6 +9,7 @@ use sprag_core::lock::{BreakRecord, LockStatus};
 use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
+use sprag_core::sync::Half;
 use sprag_core::waiter::Wake;
 use sprag_core::{Engine, SessionId};
 use std::fmt;
@@ -34,12 +35,15 @@ pub(crate) struct Inner {
     #[cfg(unix)]
     origin: crate::host::fork::Origin,
     url: String,
-    /// When it was last seen that the region is in place, in nanoseconds of region time.
-    looked_at_ns: AtomicU64,
+    /// When to look next whether the region is in place, in nanoseconds of region time; never in `mem:`.
+    look_at_ns: AtomicU64,
 }
 
-/// How long a path that is taken often takes it that the region is in place, in nanoseconds.
+/// How long what is done often takes it that the region is in place, in nanoseconds.
 const LOOK_NS: u64 = 50_000_000;
+
+/// A clock moved by hand wakes nobody, so those who sleep by one look at it this often.
+const MANUAL_CLOCK_POLL: Duration = Duration::from_millis(2);
 
 /// How long an opening waits for who is resizing or making the region, and in which steps it looks.
 const OPENING_MAX: Duration = Duration::from_secs(10);
@@ -140,9 +144,10 @@ impl SpaceBuilder {
             }
             None => Clock::host()?,
         };
-        let birth = birth(&clock, boot_id)?;
         let give_up_at = Instant::now() + OPENING_MAX;
         let (engine, session) = loop {
+            // Anew each time: regions may come and go meanwhile, and the next one's tokens start above theirs.
+            let birth = birth(&clock, boot_id)?;
             let opened = self.open_engine(&parsed, birth).and_then(|engine| {
                 let session = engine.open_session(process, clock.unix_ns())?;
                 Ok((engine, session))
@@ -156,6 +161,11 @@ impl SpaceBuilder {
             }
         };
         let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
+        let look_at_ns = if engine.region().is_shared() {
+            0
+        } else {
+            u64::MAX
+        };
         Ok(Space {
             inner: Arc::new(Inner {
                 engine,
@@ -167,7 +177,7 @@ impl SpaceBuilder {
                 #[cfg(unix)]
                 origin,
                 url: url.to_owned(),
-                looked_at_ns: AtomicU64::new(0),
+                look_at_ns: AtomicU64::new(look_at_ns),
             }),
         })
     }
@@ -186,11 +196,7 @@ impl SpaceBuilder {
         use crate::host::process_fd::ProcessFd;
         use sprag_core::region::file::{self, OpenOptions};
 
-        let sharing = if self.group_shared {
-            Sharing::Group
-        } else {
-            Sharing::Owner
-        };
+        let sharing = Sharing::with_group(self.group_shared);
         let place = if self.create {
             Place::of(url, sharing)?
         } else {
@@ -510,9 +516,16 @@ impl Inner {
         boot_ns.saturating_add_signed(self.from_boot_ns)
     }
 
+    /// Whether the lease of a hold still runs, by its holder's own clock, up to `deadline_ns` of region time;
+    /// errs towards no near the end.
+    #[inline(always)]
+    pub(crate) fn is_in_lease(&self, deadline_ns: u64) -> bool {
+        self.check_process().is_ok() && self.now_ns() + self.clock_margin_ns() < deadline_ns
+    }
+
     /// By how much two readings of the fast clock may disagree: a holder stops this much early.
     #[inline(always)]
-    pub(crate) fn clock_margin_ns(&self) -> u64 {
+    fn clock_margin_ns(&self) -> u64 {
         if self.clock.is_manual() {
             0
         } else {
@@ -536,19 +549,25 @@ impl Inner {
         Ok(self.engine.check_in_place()?)
     }
 
-    /// The same for paths that are taken often: asks at most every [`LOOK_NS`].
-    pub(crate) fn check_in_place_now_and_then(&self, now_ns: u64) -> Result<()> {
+    /// Whether it is time to look again, after [`LOOK_NS`]. One load.
+    #[inline(always)]
+    pub(crate) fn is_to_look(&self, now_ns: u64) -> bool {
         // Relaxed: two threads that both look are no harm.
-        let looked_at_ns = self.looked_at_ns.load(Relaxed);
-        if now_ns.wrapping_sub(looked_at_ns) < LOOK_NS {
-            return Ok(());
+        now_ns >= self.look_at_ns.load(Relaxed)
+    }
+
+    /// [`check_in_place`](Self::check_in_place), if it is time to look again.
+    #[inline]
+    pub(crate) fn check_in_place_now_and_then(&self, now_ns: u64) -> Result<()> {
+        if self.is_to_look(now_ns) {
+            self.check_in_place()?;
+            self.look_at_ns
+                .store(now_ns.saturating_add(LOOK_NS), Relaxed);
         }
-        self.check_in_place()?;
-        self.looked_at_ns.store(now_ns, Relaxed);
         Ok(())
     }
 
-    pub(crate) fn reach(&self) -> Reach {
+    fn reach(&self) -> Reach {
         if self.engine.region().is_shared() {
             Reach::Host
         } else {
@@ -564,11 +583,25 @@ impl Inner {
         }
     }
 
+    /// Sleeps while `word` is `seen`, for `sleep_ns` of region time at most.
+    pub(crate) fn sleep_on(&self, word: &Half, seen: u32, sleep_ns: u64) {
+        let mut timeout = Duration::from_nanos(sleep_ns);
+        if self.clock.is_manual() {
+            timeout = timeout.min(MANUAL_CLOCK_POLL);
+        }
+        futex::wait(word.as_atomic(), seen, timeout, self.reach());
+    }
+
     #[cold]
     fn wake_sleeper(&self, wake: Wake) {
         if let Some(word) = self.engine.to_wake(wake) {
-            futex::wake_all(word.as_atomic(), self.reach());
+            self.wake_all(word);
         }
+    }
+
+    /// Wakes all that sleep on `word`.
+    pub(crate) fn wake_all(&self, word: &Half) {
+        futex::wake_all(word.as_atomic(), self.reach());
     }
 }
 

@@ -1,19 +1,15 @@
 //! How a thread waits for a lock: a short spin, then sleep on the waiter's own word, always timed.
 
-use crate::host::futex;
 use crate::space::Inner;
 use crate::{Error, Result};
+use sprag_core::Name;
 use sprag_core::lock::Grant;
 use sprag_core::waiter::{Poll, Sleeper, Ticket};
-use sprag_core::{Engine, Name};
-use std::time::Duration;
 
 /// Looks at the signal this often before sleeping: about as long as a wake from sleep costs the
 /// releaser and us together, so that spinning never more than doubles a wait. A few where a test kills
 /// and stops at each look, since all are alike.
 const SPINS: u32 = if cfg!(feature = "steps") { 4 } else { 1_000 };
-/// A clock moved by hand wakes nobody, so those who wait on one look at it this often.
-const MANUAL_CLOCK_POLL: Duration = Duration::from_millis(2);
 
 /// A place in a lock's queue that is left when dropped.
 pub(crate) struct Place<'a> {
@@ -113,14 +109,15 @@ pub(crate) fn wait(
                     return Ok(None);
                 }
                 let sleep_ns = look_again_ns.min(until_ns).saturating_sub(now_ns);
-                probe = !sleep(&inner.engine, inner, ticket, seen, sleep_ns);
+                probe = !sleep(inner, ticket, seen, sleep_ns);
             }
         }
     }
 }
 
 /// Waits for the signal to differ from `seen`, for `sleep_ns` at most; whether it does.
-fn sleep(engine: &Engine, inner: &Inner, ticket: &Ticket, seen: u32, sleep_ns: u64) -> bool {
+fn sleep(inner: &Inner, ticket: &Ticket, seen: u32, sleep_ns: u64) -> bool {
+    let engine = &inner.engine;
     let signal = engine.signal(ticket);
     for _ in 0..SPINS {
         if signal.get() != seen {
@@ -130,11 +127,7 @@ fn sleep(engine: &Engine, inner: &Inner, ticket: &Ticket, seen: u32, sleep_ns: u
     }
     engine.set_sleeper(ticket, Sleeper::Thread);
     if signal.get() == seen {
-        let mut timeout = Duration::from_nanos(sleep_ns);
-        if inner.clock.is_manual() {
-            timeout = timeout.min(MANUAL_CLOCK_POLL);
-        }
-        futex::wait(signal.as_atomic(), seen, timeout, inner.reach());
+        inner.sleep_on(signal, seen, sleep_ns);
     }
     engine.set_sleeper(ticket, Sleeper::Awake);
     signal.get() != seen

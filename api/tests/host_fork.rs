@@ -6,6 +6,7 @@ mod support;
 
 use sprag::host::fork::{Origin, fork_id, renew};
 use sprag::host::process_fd::ProcessFd;
+use sprag::{Error, Space};
 use std::cell::Cell;
 use std::os::fd::AsRawFd;
 use support::{BOTH, Fork, check_in_child, is_open, open, read_byte, try_lock, write_byte};
@@ -220,4 +221,28 @@ fn dropping_it_lets_go_of_the_lock_although_a_child_still_has_a_copy() {
 fn an_open_that_fails_says_why() {
     let error = ProcessFd::open_with(|| open(c"/no/such/file")).expect_err("no such file");
     assert!(error.to_string().contains("No such file"), "{error}");
+}
+
+// property 15
+#[test]
+fn a_batch_whose_callback_forks_goes_on_in_the_parent_only() {
+    let space = Space::open("mem:").unwrap();
+    let limiter = space.limiter("l", "10/hour").unwrap();
+    let (mut decided, mut child) = (0, None);
+    let result = limiter.check_batch(&["a", "b", "c", "d"], 1, |_, _| {
+        decided += 1;
+        if decided == 2 {
+            // SAFETY: the child calls nothing but what is said to work in one, and `_exit`.
+            child = Some(unsafe { libc::fork() });
+        }
+    });
+    let child = child.expect("the callback ran");
+    if child == 0 {
+        let is_told = matches!(result, Err(Error::Forked)) && decided == 2;
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!is_told)) };
+    }
+    result.unwrap();
+    assert_eq!(decided, 4);
+    assert_eq!(support::wait_for(child), Ok(0));
 }

@@ -4,9 +4,11 @@
 
 use sprag::{Caps, Error, Hold, KeepAlive, Space};
 use std::future::Future;
+use std::io::Write;
 use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 #[test]
@@ -82,18 +84,24 @@ fn until_refused<T>(mut attempt: impl FnMut() -> sprag::Result<T>) -> sprag::Eng
     }
 }
 
+// property 1
 #[test]
-fn a_space_whose_region_was_replaced_grants_and_decides_nothing_new() {
+fn a_space_whose_region_was_replaced_grants_and_decides_nothing_any_more() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.sprag");
     let space = Space::open(&format!("shm:{}", path.display())).unwrap();
     let limiter = space.limiter("l", "1/hour").unwrap();
     let busy = space.lock("busy").unwrap();
     let mut hold = busy.acquire().unwrap();
+    let free = space.lock("free").unwrap();
+    drop(free.acquire().unwrap());
+    let _ = limiter.check("known", 1).unwrap();
     std::fs::remove_file(&path).unwrap();
     let mut number = 0;
     let errors = [
         until_refused(|| busy.try_acquire()),
+        until_refused(|| free.acquire()),
+        until_refused(|| limiter.check("known", 1)),
         until_refused(|| {
             number += 1;
             space.lock(&format!("new{number}"))?.try_acquire()
@@ -102,6 +110,8 @@ fn a_space_whose_region_was_replaced_grants_and_decides_nothing_new() {
             number += 1;
             limiter.check(&format!("new{number}"), 1)
         }),
+        until_refused(|| limiter.check_batch(&["a", "b"], 1, |_, _| {})),
+        until_refused(|| space.fence("f")?.admit(7)),
     ];
     for error in errors {
         assert!(
@@ -261,4 +271,101 @@ fn who_creates_nothing_makes_no_directory_either() {
         );
     }
     assert!(!missing.exists());
+}
+
+// property 1, property 5
+#[test]
+fn a_future_that_waits_in_a_region_that_was_replaced_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("shm:{}", directory.path().join("r.sprag").display());
+    let (a, b) = (Space::open(&url).unwrap(), Space::open(&url).unwrap());
+    let hold = a.lock("x").unwrap().acquire().unwrap();
+    let lock = b.lock("x").unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut wait = Box::pin(lock.acquire_async());
+    assert!(wait.as_mut().poll(&mut context).is_pending());
+    sprag::region::remove(&url, false, true).unwrap();
+    let c = Space::open(&url).unwrap();
+    let other = c.lock("x").unwrap().try_acquire().unwrap().unwrap();
+    let error = loop {
+        match wait.as_mut().poll(&mut context) {
+            Poll::Pending => std::thread::yield_now(),
+            Poll::Ready(result) => break result.unwrap_err(),
+        }
+    };
+    assert!(
+        matches!(error, Error::Engine(sprag::EngineError::Replaced { .. })),
+        "{error}"
+    );
+    drop(hold);
+    assert!(other.is_valid() && other.is_held());
+}
+
+/// The descriptors of this process that are open on `path`.
+fn descriptors_on(path: &std::path::Path) -> Vec<i32> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))
+        .map(|entry| entry.file_name().to_str().unwrap().parse().unwrap())
+        .collect()
+}
+
+// property 1
+#[test]
+fn a_process_whose_sessions_descriptor_became_another_files_takes_nobody_for_dead() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let url = format!("shm:{}", path.display());
+    let holder = Space::open(&url).unwrap();
+    let before = descriptors_on(&path);
+    // What it closes when dropped is the other file's descriptor, which is no harm.
+    let space = Space::open(&url).unwrap();
+    let hold = holder.lock("x").unwrap().acquire().unwrap();
+    let lock = space.lock("x").unwrap();
+    assert!(lock.try_acquire().unwrap().is_none());
+    let log = std::fs::File::create(directory.path().join("log")).unwrap();
+    for descriptor in descriptors_on(&path) {
+        if !before.contains(&descriptor) {
+            // SAFETY: both are open; nobody but `space` uses the second, which must bear it.
+            let duplicated = unsafe { libc::dup2(log.as_raw_fd(), descriptor) };
+            assert_eq!(duplicated, descriptor);
+        }
+    }
+    let error = until_refused(|| {
+        let taken = lock.try_acquire()?;
+        assert!(taken.is_none(), "a live holder was taken for dead");
+        Ok(())
+    });
+    assert!(
+        matches!(error, sprag::EngineError::SessionLost { .. }),
+        "{error}"
+    );
+    assert!(hold.is_valid() && hold.is_held());
+}
+
+// property 1
+#[test]
+fn a_space_that_is_dropped_touches_nothing_that_has_its_descriptors_numbers_by_then() {
+    for is_region in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.sprag");
+        let url = format!("shm:{}", path.display());
+        let space = Space::open(&url).unwrap();
+        for descriptor in descriptors_on(&path) {
+            // SAFETY: nobody but `space` uses it, which must bear it.
+            assert_eq!(unsafe { libc::close(descriptor) }, 0);
+        }
+        // Other tests open files too: the number may become one of theirs as well as one of these.
+        let log = std::fs::File::create(directory.path().join("log")).unwrap();
+        let next = is_region.then(|| Space::open(&url).unwrap());
+        let hold = next
+            .as_ref()
+            .map(|next| next.lock("x").unwrap().acquire().unwrap());
+        drop(space);
+        (&log).write_all(b"still open").unwrap();
+        if let Some(hold) = hold {
+            let other = Space::open(&url).unwrap();
+            assert!(other.lock("x").unwrap().try_acquire().unwrap().is_none());
+            assert!(hold.is_held());
+        }
+    }
 }

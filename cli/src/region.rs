@@ -152,17 +152,28 @@ pub(crate) fn run(command: &Command, at: &At, out: &mut impl Write) -> Result<Ex
             )?;
             list(args, at, out)
         }
-        Command::Check(args) if args.region.is_none() => {
-            at.refuse_memory("region check")?;
+        Command::Check(args) => {
+            if args.region.is_none() {
+                at.refuse_memory("region check")?;
+            } else {
+                refuse_second_name(at)?;
+            }
             check(args, at, out)
         }
-        _ if at.url.is_some() => at
-            .refuse_url("the region is named without an option, as in sprag region check NAME")
-            .map(|()| ExitCode::SUCCESS),
-        Command::Check(args) => check(args, at, out),
-        Command::Resize(args) => resize(args, at, out),
-        Command::Rm(args) => remove(args, at, out),
+        Command::Resize(args) => {
+            refuse_second_name(at)?;
+            resize(args, at, out)
+        }
+        Command::Rm(args) => {
+            refuse_second_name(at)?;
+            remove(args, at, out)
+        }
     }
+}
+
+/// Refuses --at beside a region that is named.
+fn refuse_second_name(at: &At) -> Result<(), Error> {
+    at.refuse_url("the region is named without an option, as in sprag region check NAME")
 }
 
 /// The URL of a region that was named for short.

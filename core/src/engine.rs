@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::limiter_key::LimiterKeys;
 use crate::object::{Kind, Name, Object, Objects};
-use crate::region::Region;
+use crate::region::{Region, header};
 use crate::session::{Process, SessionId, Sessions};
 use crate::table::{Actor, CellOwner, Found, Table};
 // Of this process, and of nothing that models look at.
@@ -108,7 +108,8 @@ impl Engine {
         self.region.check_in_place()?;
         #[cfg(all(not(loom), target_os = "linux"))]
         if let Some(own) = self.sessions.own() {
-            self.region.check_session(own.index())?;
+            self.region
+                .check_session(own.index(), Sessions::has_line(&self.region, own))?;
         }
         Ok(())
     }
@@ -132,7 +133,7 @@ impl Engine {
     /// Opens a session. Its holds and waits end with it.
     pub fn open_session(&self, process: Process, unix_ns: u64) -> Result<SessionId> {
         if self.has_share() {
-            let used = Sessions::count_of(&self.region, process).into();
+            let used = self.sessions.count_of(&self.region, process).into();
             if used >= u64::from(self.share_of(self.region.caps().sessions)) {
                 return Err(Error::ShareExceeded {
                     what: "session",
@@ -140,7 +141,17 @@ impl Engine {
                 });
             }
         }
-        let session = self.sessions.open(&self.region, process, unix_ns)?;
+        let session = match self.sessions.open(&self.region, process, unix_ns) {
+            // Whoever replaces the region has all lines.
+            Err(full @ Error::Full { .. }) => {
+                self.region.check_in_place()?;
+                return Err(full);
+            }
+            opened => opened?,
+        };
+        if session.generation == 0 {
+            self.end_what_is_left_of(session.index);
+        }
         // Whoever replaces the region's file holds every session's lock until it is done. So a
         // session opened before keeps it from replacing, and one opened after finds out here.
         if let Err(error) = self.region.check_in_place() {
@@ -148,6 +159,21 @@ impl Engine {
             return Err(error);
         }
         Ok(session)
+    }
+
+    /// Ends whatever still names the line of a session that was just opened. Words name the low bits of a
+    /// line's generation; each time that these come round, what is left of those before must be gone, or
+    /// it would be the new one's. Those who wait for its locks find out at their next look.
+    #[cold]
+    fn end_what_is_left_of(&self, index: u16) {
+        let region = &self.region;
+        // Of a region's latest time it is known only that it was.
+        let now_us = region.word(header::LATEST).load(Relaxed) / 1_000;
+        self.objects.end_claims_of(region, index);
+        self.limiter_keys.end_claims_of(region, index);
+        self.end_waits_of(index);
+        self.end_holds_of(index, now_us);
+        self.end_limit_claims_of(index);
     }
 
     /// Closes a session: what it holds is up for grabs from now on.

@@ -130,6 +130,17 @@ pub enum Error {
         /// Holds of no session, whose lease still runs.
         detached: u32,
     },
+    /// The region handed out so many tokens that those of one made in its place now would go back.
+    #[error(
+        "the tokens of {path} are ahead of the clock, so that those of a region made there now would go \
+         back; remove it in {seconds} s"
+    )]
+    TokensAhead {
+        /// The file.
+        path: PathBuf,
+        /// How long until they are not any more, in seconds.
+        seconds: u64,
+    },
     /// Another process has been at work on the region's file for longer than this one waits.
     #[error(
         "another process is {what} and has not finished; try again, and if that does not help, \

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::object::{Kind, Name, Plain, TOKEN_MAX};
 use crate::session::SessionId;
 use crate::table::ROUNDS_MAX;
+use std::fmt;
 
 /// A fence to embed in your own storage, beside the data that it guards.
 ///
@@ -33,9 +34,8 @@ pub struct Fence {
     pub highest: u64,
 }
 
-/// A token that came too late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("token {token} is stale: the fence has admitted {highest}; give up what you hold")]
+/// A token that came too late, or that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale {
     /// The token that was rejected.
     pub token: u64,
@@ -43,8 +43,27 @@ pub struct Stale {
     pub highest: u64,
 }
 
+impl std::error::Error for Stale {}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { token, highest } = self;
+        if (1..=TOKEN_MAX).contains(token) {
+            write!(
+                formatter,
+                "token {token} is stale: the fence has admitted {highest}; give up what you hold"
+            )
+        } else {
+            write!(
+                formatter,
+                "{token} is no token of a lock: those are 1 to {TOKEN_MAX}; send the hold's own"
+            )
+        }
+    }
+}
+
 impl Fence {
-    /// Admits a token not lower than the highest seen, and remembers it.
+    /// Admits a token not lower than the highest seen, and remembers it. Tokens are 1 to 2^53 - 1.
     pub fn admit(&mut self, token: u64) -> Result<(), Stale> {
         self.admit_if(token, token >= self.highest)
     }
@@ -55,8 +74,9 @@ impl Fence {
     }
 
     fn admit_if(&mut self, token: u64, is_fresh: bool) -> Result<(), Stale> {
-        // Token 0 means none and is never admitted.
-        if !is_fresh || token == 0 {
+        // Token 0 means none. One too high no lock can have handed out, and admitting it would shut every
+        // holder out for ever.
+        if !is_fresh || !(1..=TOKEN_MAX).contains(&token) {
             return Err(Stale {
                 token,
                 highest: self.highest,

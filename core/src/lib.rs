@@ -6,8 +6,8 @@
 //! no clock of its own: time, identity and randomness are arguments.
 //!
 //! Most users want the `sprag` crate, which brings a clock, waiting and handles. One file per noun:
-//! start at [`engine`](Engine), then [`lock`], [`waiter`], [`fence`], and below them `table`, `object`
-//! and [`region`].
+//! start at [`engine`](Engine), then [`lock`], [`waiter`], [`fence`], [`limiter`], and below them
+//! `table`, `object`, `limiter_key` and [`region`].
 
 // The file comments speak to those who read the code as much as to those who use it.
 #![allow(rustdoc::private_intra_doc_links)]

@@ -16,7 +16,7 @@ mod definition;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
-pub(crate) use definition::{first_value, hasher, prepared};
+pub(crate) use definition::{first_value, hasher, overflow, prepared};
 
 use crate::chunk;
 use crate::engine::Engine;
@@ -31,8 +31,6 @@ use crate::session::SessionId;
 use crate::sync::fence;
 use crate::table::{LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::Acquire;
-
-pub(crate) const OVERFLOW: usize = 64;
 
 /// A limiter opened for use: its limit, read once.
 ///
@@ -199,13 +197,10 @@ impl Engine {
         let entry = LimiterKey::new(self, limiter, key);
         let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
-            let slot = self.region.limit_at(limiter.id);
             // Before the search: an insertion after this moves the bucket on, and the charge fails.
-            let bucket = self.region.wide(slot + OVERFLOW).load();
+            let bucket = overflow(&self.region, limiter.id).load();
             if !self.is_current_limit(&limiter) {
-                limiter = self
-                    .limiter_ref(&limiter.name)
-                    .ok_or_else(|| limiter.gone())?;
+                limiter = self.reopened(&limiter)?;
                 continue;
             }
             if phase(bucket) != LIVE {
@@ -227,9 +222,7 @@ impl Engine {
                             self.convert_key(found.cell, found.state, &change, now_ns);
                         }
                         None => {
-                            limiter = self
-                                .limiter_ref(&limiter.name)
-                                .ok_or_else(|| limiter.gone())?;
+                            limiter = self.reopened(&limiter)?;
                         }
                     }
                 }
@@ -263,6 +256,12 @@ impl Engine {
         })
     }
 
+    /// A limiter whose limit was changed since `limiter` was opened, by the limit of now.
+    fn reopened(&self, limiter: &LimiterRef) -> Result<LimiterRef> {
+        self.limiter_ref(&limiter.name)
+            .ok_or_else(|| limiter.gone())
+    }
+
     /// Opens the overflow bucket of a limit that has just replaced another.
     fn open_overflow(&self, limiter: &LimiterRef, now_ns: u64) {
         let change = limiter
@@ -287,9 +286,7 @@ impl Engine {
             Verdict::Allowed { new_value } => state.with_value(new_value),
             Verdict::Refused | Verdict::Never => state,
         };
-        let word = self
-            .region
-            .wide(self.region.limit_at(limiter.id) + OVERFLOW);
+        let word = overflow(&self.region, limiter.id);
         word.compare_exchange(bucket, after.0).ok()?;
         let decision = limiter
             .prepared
@@ -307,18 +304,13 @@ impl Engine {
         let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
             if !self.is_current_limit(&limiter) {
-                limiter = self
-                    .limiter_ref(&limiter.name)
-                    .ok_or_else(|| limiter.gone())?;
+                limiter = self.reopened(&limiter)?;
                 continue;
             }
             let moment = self.moment(now_ns);
             let entry = LimiterKey::new(self, &limiter, key);
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
-                let bucket = self
-                    .region
-                    .wide(self.region.limit_at(limiter.id) + OVERFLOW)
-                    .load();
+                let bucket = overflow(&self.region, limiter.id).load();
                 let decision = limiter.prepared.peek(KeyState(bucket).value(), moment);
                 return Ok(Checked {
                     decision,
@@ -328,9 +320,7 @@ impl Engine {
             let state = KeyState(found.state);
             if state.limit() != limiter.id {
                 let Some(change) = self.change_to(&limiter, state.limit()) else {
-                    limiter = self
-                        .limiter_ref(&limiter.name)
-                        .ok_or_else(|| limiter.gone())?;
+                    limiter = self.reopened(&limiter)?;
                     continue;
                 };
                 let value = change
@@ -354,7 +344,8 @@ impl Engine {
     }
 
     /// Checks each key, in order, for the same cost: as [`check`](Self::check) one by one, with the
-    /// memory of the next ones fetched ahead. `each` gets the index of a key and its answer.
+    /// memory of the next ones fetched ahead. `each` gets the index of a key and its answer, until it returns
+    /// false.
     pub fn check_batch<K: AsRef<[u8]>>(
         &self,
         limiter: &LimiterRef,
@@ -362,7 +353,7 @@ impl Engine {
         cost: u64,
         by: SessionId,
         now_ns: u64,
-        mut each: impl FnMut(usize, Checked),
+        mut each: impl FnMut(usize, Checked) -> bool,
     ) -> Result<()> {
         // As many misses in flight as a core keeps apart, and few enough to stay in the first cache.
         const AHEAD: usize = 32;
@@ -381,7 +372,9 @@ impl Engine {
                     Some(checked) => checked,
                     None => self.check_slowly(limiter, entry.key, cost, by, now_ns)?,
                 };
-                each(group * AHEAD + i, checked);
+                if !each(group * AHEAD + i, checked) {
+                    return Ok(());
+                }
             }
         }
         Ok(())

@@ -15,8 +15,8 @@
 //!
 //! A renewal and a steal exchange the same word, so one of them fails. A release, renewal or transfer
 //! names its token and fails on any other; by its grant it fails also once the hold was handed to
-//! another session. A word never repeats: tokens rise, and reclaiming the
-//! cell raises the serial that the next entry's tokens start from.
+//! another session. A word never repeats: tokens rise, and reclaiming the cell raises the serial that
+//! the next entry's tokens start from.
 //!
 //! # With waiters
 //!
@@ -32,7 +32,7 @@ pub(crate) use state::State;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, OWN, Object, TOKEN_MAX};
+use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX};
 use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
@@ -210,7 +210,7 @@ impl Engine {
         })
     }
 
-    /// Whether a newcomer may take a lock that is not plainly free.
+    /// Whether a newcomer may take a lock that is not plainly free, if its word is still what was found.
     #[cold]
     fn may_take(&self, found: &Found, state: State, by: SessionId, now_ns: u64) -> bool {
         let now_us = now_ns / 1_000;
@@ -232,12 +232,11 @@ impl Engine {
             if !first.has_let_lie(state, now_ns) {
                 return false;
             }
-            self.pass_over(&first);
-            if self.first_waiter(found.cell, now_ns, true).is_none() {
-                return true;
-            }
+            // The word is another now, which the caller finds out and looks at anew.
+            self.pass_over(found.cell, found.state, now_ns);
+            return true;
         }
-        // Their time counts from when the lock is free, or from when the one before was passed over.
+        // Their time counts from when the lock is free.
         let word = self.region.wide(found.at);
         let _ = word.compare_exchange(found.state, state.freed(now_us).encode());
         false
@@ -272,7 +271,7 @@ impl Engine {
 
     /// Fails when the lock's tokens can rise no further.
     pub(crate) fn check_tokens(state: u128) -> Result<()> {
-        match field(state, TOKEN, 53) {
+        match field(state, TOKEN, TOKEN_BITS) {
             TOKEN_MAX => Err(Error::TokensExhausted {
                 token: TOKEN_MAX,
                 max: TOKEN_MAX,
@@ -338,6 +337,19 @@ impl Engine {
         None
     }
 
+    /// Frees all that sessions that had this line hold.
+    pub(crate) fn end_holds_of(&self, index: u16, now_us: u64) {
+        self.objects.for_each(&self.region, |cell, at, state| {
+            let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
+            if phase(state) == LIVE
+                && Objects::is_lock(&self.region, at)
+                && is_its(State::decode(state))
+            {
+                self.change(cell, |state| is_its(state).then(|| state.freed(now_us)));
+            }
+        });
+    }
+
     /// Moves the end of a hold's lease to `now_ns + lease_ns`. Fails once the lease is over, stolen
     /// or not: the holder has been told so by its own clock.
     pub fn renew(&self, grant: &Grant, now_ns: u64, lease_ns: u64) -> Result<Renewed> {
@@ -355,15 +367,8 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        let object = self.object(Kind::Lock, name);
-        check_lease(lease_ns)?;
-        let Some(found) = self.find_object(&object) else {
-            return Ok(Renewed::NotHeld);
-        };
-        let renewed = self.renew_cell(found.cell, None, now_ns, lease_ns, |state| {
-            self.is_live_hold(state, token)
-        })?;
-        Ok(Renewed::of(renewed))
+        let renewed = self.renew_live(name, token, None, now_ns, lease_ns)?;
+        Ok(Renewed::of(renewed.map(|(_, state)| state)))
     }
 
     /// Hands a hold to another session, token kept, with a lease of its own.
@@ -389,28 +394,36 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
+        let adopted = self.renew_live(name, token, Some(to), now_ns, lease_ns)?;
+        Ok(adopted.map(|(cell, state)| Grant {
+            token,
+            deadline_ns: state.time_us * 1_000,
+            cell,
+            word: state.encode(),
+        }))
+    }
+
+    /// Renews the hold under `token`, if it is of one who is there, and hands it `to` another session if
+    /// one is given; the lock's cell and new state. In a shared region a system call.
+    fn renew_live(
+        &self,
+        name: &Name,
+        token: u64,
+        to: Option<SessionId>,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Option<(u32, State)>> {
+        // Also where there is no such lock.
         check_lease(lease_ns)?;
         let object = self.object(Kind::Lock, name);
         let Some(found) = self.find_object(&object) else {
             return Ok(None);
         };
-        let adopted = self.renew_cell(found.cell, Some(to), now_ns, lease_ns, |state| {
-            self.is_live_hold(state, token)
-        })?;
-        Ok(adopted.map(|state| Grant {
-            token,
-            deadline_ns: state.time_us * 1_000,
-            cell: found.cell,
-            word: state.encode(),
-        }))
-    }
-
-    /// Whether it is held under `token` by one who is there. In a shared region a system call.
-    fn is_live_hold(&self, state: State, token: u64) -> bool {
-        state.token == token
-            && state
-                .holder
-                .is_some_and(|holder| self.sessions.is_alive(&self.region, holder))
+        let is_live_hold = |state: State| {
+            state.token == token && state.holder.is_some_and(|holder| self.is_alive(holder))
+        };
+        let renewed = self.renew_cell(found.cell, to, now_ns, lease_ns, is_live_hold)?;
+        Ok(renewed.map(|state| (found.cell, state)))
     }
 
     fn renew_cell(

@@ -46,8 +46,10 @@ pub(crate) const OWN: usize = 48;
 const INLINE: usize = 24;
 
 const SERIAL: u32 = 75;
+/// Bits of a serial, and so of a token.
+pub(crate) const TOKEN_BITS: u32 = 53;
 /// The highest serial, and so the highest token: 2^53 - 1, which a JSON number can carry exactly.
-pub const TOKEN_MAX: u64 = (1 << 53) - 1;
+pub const TOKEN_MAX: u64 = (1 << TOKEN_BITS) - 1;
 
 /// What an object is; part of its identity beside its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
-    field(state, SERIAL, 53)
+    field(state, SERIAL, TOKEN_BITS)
 }
 
 fn with_serial(phase: u128, serial: u64) -> u128 {
@@ -76,7 +78,7 @@ pub(crate) struct Plain {
 impl Plain {
     pub(crate) fn decode(state: u128) -> Self {
         Self {
-            serial: field(state, 11, 53),
+            serial: field(state, 11, TOKEN_BITS),
             value: field(state, 64, 64),
         }
     }
@@ -103,27 +105,31 @@ impl Objects {
     }
 
     /// Whether a cell is a lock's.
-    #[cfg(all(not(loom), target_os = "linux"))]
-    pub(crate) fn is_lock(region: &Region, at: usize, _: u128) -> bool {
+    pub(crate) fn is_lock(region: &Region, at: usize) -> bool {
         Self::kind(region, at) == Kind::Lock as u8
+    }
+
+    fn name_len(region: &Region, at: usize) -> usize {
+        (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize
     }
 
     /// Whether `name`, read from a cell, is all that the cell says it is.
     pub(crate) fn has_whole_name(region: &Region, at: usize, name: &[u8]) -> bool {
-        let len = (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize;
         let is_hashed = name.len() <= INLINE
             || region.word(at + NAME).load(Relaxed) == region.hasher.hash(name);
-        name.len() == len && key::check_name("name", name).is_ok() && is_hashed
+        name.len() == Self::name_len(region, at)
+            && key::check_name("name", name).is_ok()
+            && is_hashed
     }
 
     /// Whether the name in a cell is in chunks.
     pub(crate) fn is_long(region: &Region, at: usize) -> bool {
-        (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize > INLINE
+        Self::name_len(region, at) > INLINE
     }
 
     /// The name in a cell; valid if the state word is unchanged after.
     pub(crate) fn name(region: &Region, at: usize) -> Vec<u8> {
-        let len = (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize;
+        let len = Self::name_len(region, at);
         if len > INLINE {
             return chunk::read(region, region.word(at + NAME + 8).load(Relaxed) as u32, len);
         }
@@ -168,7 +174,7 @@ impl Flavour for Objects {
 
     fn live(region: &Region, at: usize, claimed: u128) -> u128 {
         let serial = serial(claimed);
-        if Self::kind(region, at) == Kind::Lock as u8 {
+        if Self::is_lock(region, at) {
             let home = Self::claim_of(claimed).home;
             let blocks = region.geometry.objects.units / region.partitions();
             let partition = (home / blocks).min(region.partitions() - 1);
@@ -191,7 +197,7 @@ impl Flavour for Objects {
         now_ns: u64,
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
-        if Self::kind(region, at) != Kind::Lock as u8 {
+        if !Self::is_lock(region, at) {
             return Idle::Never;
         }
         let lock = lock::State::decode(live);
@@ -209,7 +215,7 @@ impl Flavour for Objects {
     fn note_reclaim(_: &Region, _: u64) {}
 
     fn retired(region: &Region, at: usize, live: u128) -> u128 {
-        let last = if Self::kind(region, at) == Kind::Lock as u8 {
+        let last = if Self::is_lock(region, at) {
             serial(live)
         } else {
             Plain::decode(live).serial

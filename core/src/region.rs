@@ -73,7 +73,7 @@ pub(crate) mod header {
     pub(crate) const BOOT_ID: usize = 136; // 136..152
     /// Latest region time that a slow path saw, in nanoseconds; only rises.
     pub(crate) const LATEST: usize = 152;
-    /// Next index to try for a new session, waiter and so on: hints that spread reuse.
+    /// Index to begin at for a new session, chunk, break or limit: hints that spread reuse.
     pub(crate) const SESSION_HINT: usize = 192;
     pub(crate) const CHUNK_HINT: usize = 208;
     pub(crate) const BREAK_HINT: usize = 216;
@@ -82,7 +82,8 @@ pub(crate) mod header {
     pub(crate) const LIMITS_HINT: usize = 232;
     /// Latest region time at which a limiter key was reclaimed, in nanoseconds; only rises.
     pub(crate) const RECLAIMED_AT: usize = 240;
-    /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something.
+    /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something,
+    /// furthest that any key was ever put from its home.
     pub(crate) const OBJECTS: usize = 256; // a line of its own
     pub(crate) const LIMITER_KEYS: usize = 320; // likewise
 }
@@ -92,7 +93,7 @@ pub(crate) mod header {
 pub struct Birth {
     /// Seed of the keyed hash: random, secret from those who choose names.
     pub hash_seed: u64,
-    /// Unix time now, in nanoseconds; becomes region time zero and, as seconds, the token floor.
+    /// Unix time now, in nanoseconds; becomes region time zero and, in units of 2^-16 s, the token floor.
     pub unix_ns: u64,
     /// Boot clock now, in nanoseconds.
     pub boot_ns: u64,
@@ -104,7 +105,7 @@ pub struct Birth {
 
 /// The token floor of a region that is made at `unix_ns`.
 fn floor_at(unix_ns: u64) -> u64 {
-    (unix_ns / 1_000_000_000) << 16
+    ((u128::from(unix_ns) << 16) / 1_000_000_000) as u64
 }
 
 /// Hash over a header's first bytes, up to the checksum itself.
@@ -388,8 +389,8 @@ impl Region {
 
     /// Fails unless this process's session of this index is kept alive.
     #[cfg(all(not(loom), target_os = "linux"))]
-    pub(crate) fn check_session(&self, index: u16) -> Result<()> {
+    pub(crate) fn check_session(&self, index: u16, has_line: bool) -> Result<()> {
         let file = self.file.as_ref();
-        file.map_or(Ok(()), |file| file.check_session(index))
+        file.map_or(Ok(()), |file| file.check_session(index, has_line))
     }
 }

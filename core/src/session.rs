@@ -92,7 +92,7 @@ pub struct Process {
 pub type Descriptor = Box<dyn std::os::fd::AsFd + Send + Sync>;
 
 /// How one process tells which sessions live.
-pub struct Sessions {
+pub(crate) struct Sessions {
     shared: Option<Shared>,
 }
 
@@ -201,30 +201,43 @@ impl Sessions {
         Ok(open_line(control, before))
     }
 
-    /// How many sessions a process has open.
-    pub(crate) fn count_of(region: &Region, process: Process) -> u32 {
+    /// How many sessions a process has open in a shared region; 0 where too little is known of it to tell
+    /// it from another.
+    pub(crate) fn count_of(&self, region: &Region, process: Process) -> u32 {
+        let Some(shared) = &self.shared else { return 0 };
+        if process.start_ns == 0 || process.pid_namespace == 0 {
+            return 0;
+        }
         let is_its = |index: &u32| {
-            let word = |offset| {
-                region
-                    .word(region.session_at(*index) + offset)
-                    .load(Relaxed)
-            };
+            let at = region.session_at(*index);
+            let word = |offset| region.word(at + offset).load(Relaxed);
             word(0) & OPEN != 0
                 && word(8) == u64::from(process.pid)
                 && word(16) == process.start_ns
                 && word(24) == process.pid_namespace
+                // Before it replaced itself by another program it was the same process.
+                && shared.is_held(*index as u16)
         };
         (0..region.caps().sessions).filter(is_its).count() as u32
+    }
+
+    /// Whether the line of the one session is still its own.
+    #[cfg(all(not(loom), target_os = "linux"))]
+    pub(crate) fn has_line(region: &Region, session: SessionId) -> bool {
+        let control = region.word(region.session_at(session.index.into()));
+        Self::names(control.load(Acquire), session)
     }
 
     /// Closes a session: what it holds is up for grabs from now on.
     pub(crate) fn close(&self, region: &Region, session: SessionId) {
         let control = region.word(region.session_at(session.index.into()));
         let now = control.load(Acquire);
-        if Self::names(now, session) {
-            // Release: pairs with the acquire in `is_alive`.
-            let _ = control.compare_exchange(now, now & !OPEN, Release, Relaxed);
+        if !Self::names(now, session) {
+            // Lost, and another's since: its lock is not this session's to give back.
+            return;
         }
+        // Release: pairs with the acquire in `is_alive`.
+        let _ = control.compare_exchange(now, now & !OPEN, Release, Relaxed);
         if let Some(shared) = &self.shared {
             shared.let_die(session);
         }

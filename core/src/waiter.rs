@@ -20,7 +20,7 @@
 //! | 4..8 | *sleeper*: 1 while a thread may be asleep on the signal, 2 while its session's doorbell is to be rung instead |
 //! | 8..16 | ticket: its place in the lock's queue |
 //! | 16..24 | region time at which it gives up, in nanoseconds |
-//! | 24..32 | region time at which it queued, in nanoseconds |
+//! | 24..32 | region time at which it last looked, or queued, in nanoseconds |
 //!
 //! ```text
 //!            claim                  publish               taken the lock, gave up (self);
@@ -40,8 +40,9 @@
 //!
 //! - *dead between freeing and waking*: found at the next probe;
 //! - *head dead*: dropped at the next probe, the next one is head;
-//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], it is passed over, once, and the
-//!   next one is head, until it looks again itself and has its place back;
+//! - *head stopped*: when the lock has been free for [`PATIENCE_NS`], all who have not looked for as long
+//!   are passed over, and the next one is head, until they look again themselves and have their places
+//!   back;
 //! - *cancel against grant*: there is no grant by others. A wait that gives up leaves its slot, then
 //!   looks at the lock and passes on the wake that may have been meant for it.
 //!
@@ -85,29 +86,21 @@ pub struct Ticket {
     word: u64,
     cell: u32,
     number: u64,
-    until_ns: u64,
-}
-
-impl Ticket {
-    /// The region time at which the wait gives up, in nanoseconds.
-    pub fn until_ns(&self) -> u64 {
-        self.until_ns
-    }
 }
 
 /// A wait as a scan of the queue found it.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiter {
     index: u32,
-    word: u64,
     number: u64,
-    since_ns: u64,
+    until_ns: u64,
+    looked_ns: u64,
 }
 
 impl Waiter {
-    /// Whether it is the head of a free lock and has let it lie for [`PATIENCE_NS`].
+    /// Whether a free lock has lain for [`PATIENCE_NS`] without its looking.
     pub(crate) fn has_let_lie(&self, free: State, now_ns: u64) -> bool {
-        let since_ns = self.since_ns.max(free.time_us.saturating_mul(1_000));
+        let since_ns = self.looked_ns.max(free.time_us.saturating_mul(1_000));
         since_ns.saturating_add(PATIENCE_NS) <= now_ns
     }
 }
@@ -212,7 +205,6 @@ impl Engine {
                 word,
                 cell: found.cell,
                 number,
-                until_ns,
             };
             if self.set_queue(&ticket, name, now_ns) {
                 return Ok(ticket);
@@ -307,22 +299,65 @@ impl Engine {
         }
     }
 
-    /// Takes the turn of a wait that let the lock lie for [`PATIENCE_NS`].
-    pub(crate) fn pass_over(&self, first: &Waiter) {
-        let slot = self.region.waiter_word(first.index);
-        // Losing means that it was served, left or was passed over by somebody else.
-        let _ = slot.compare_exchange(first.word, first.word | PASSED, AcqRel, Relaxed);
+    /// Takes the turns of all waits that let a lock, whose word was `raw`, lie for [`PATIENCE_NS`]; whether
+    /// nobody did so before.
+    pub(crate) fn pass_over(&self, cell: u32, raw: u128, now_ns: u64) -> bool {
+        let state = State::decode(raw);
+        // The next one's time counts from now: said before the others are passed over, so that nobody
+        // takes the time before for the next one's. Who dies in between costs those who wait the same
+        // time once more.
+        let word = self.objects.state(&self.region, cell);
+        if word
+            .compare_exchange(raw, state.freed(now_ns / 1_000).encode())
+            .is_err()
+        {
+            return false;
+        }
+        for_each(&self.region, cell, |index, word| {
+            if word & 3 == WAITING && self.waiter_at(index).has_let_lie(state, now_ns) {
+                // Losing means that it was served, or left.
+                let slot = self.region.waiter_word(index);
+                let _ = slot.compare_exchange(word, word | PASSED, AcqRel, Relaxed);
+            }
+            true
+        });
+        true
     }
 
-    /// Has its place back, should it have been passed over.
-    fn look_again(&self, ticket: &Ticket) {
+    fn waiter_at(&self, index: u32) -> Waiter {
+        let record = self.region.waiter_at(index);
+        Waiter {
+            index,
+            number: self.region.word(record + 8).load(Relaxed),
+            until_ns: self.region.word(record + 16).load(Relaxed),
+            looked_ns: self.region.word(record + 24).load(Relaxed),
+        }
+    }
+
+    /// Says that the waiter looks, and gives it its place back, should it have been passed over.
+    fn look(&self, ticket: &Ticket, now_ns: u64) {
+        let record = self.region.waiter_at(ticket.index);
+        self.region.word(record + 24).store(now_ns, Relaxed);
         let slot = self.region.waiter_word(ticket.index);
-        if slot
-            .compare_exchange(ticket.word | PASSED, ticket.word, AcqRel, Relaxed)
-            .is_ok()
+        let passed = ticket.word | PASSED;
+        // Relaxed: passed over right after, it has its place back at the next look.
+        if slot.load(Relaxed) == passed
+            && slot
+                .compare_exchange(passed, ticket.word, AcqRel, Relaxed)
+                .is_ok()
         {
             // As in `enqueue`: it waits, then reads the lock.
             fence(SeqCst);
+        }
+    }
+
+    /// Ends the waits of all sessions that had this line.
+    pub(crate) fn end_waits_of(&self, line: u16) {
+        for index in 0..self.region.caps().waiters {
+            let word = self.region.waiter_word(index).load(Acquire);
+            if word & 3 != FREE && session_of(word).index() == line {
+                self.free_waiter(index, word);
+            }
         }
     }
 
@@ -356,19 +391,16 @@ impl Engine {
     pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<Waiter> {
         let mut first: Option<Waiter> = None;
         for_each(&self.region, cell, |index, word| {
-            let record = self.region.waiter_at(index);
-            let number = self.region.word(record + 8).load(Relaxed);
-            if word & 3 == WAITING
-                && self.region.word(record + 16).load(Relaxed) > now_ns
-                && first.is_none_or(|first| number < first.number)
-                && !(probe && self.drop_if_dead(index, word))
-            {
-                first = Some(Waiter {
-                    index,
-                    word,
-                    number,
-                    since_ns: self.region.word(record + 24).load(Relaxed),
-                });
+            let waiter = self.waiter_at(index);
+            let is_first = word & 3 == WAITING
+                && waiter.until_ns > now_ns
+                && first.is_none_or(|first| waiter.number < first.number);
+            // The dead who were passed over are in nobody's way, but it is here that they are met.
+            if (is_first || word & 3 == PASSED) && probe && self.drop_if_dead(index, word) {
+                return true;
+            }
+            if is_first {
+                first = Some(waiter);
             }
             true
         });
@@ -419,9 +451,7 @@ impl Engine {
         let line = self.region.line(self.objects.at(ticket.cell));
         let word = line.state();
         let now_us = now_ns / 1_000;
-        if probe {
-            self.look_again(ticket);
-        }
+        self.look(ticket, now_ns);
         let mut has_passed = false;
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
@@ -462,10 +492,7 @@ impl Engine {
                 continue;
             };
             if ahead.has_let_lie(state, now_ns) {
-                self.pass_over(&ahead);
-                // The next one's time counts from now.
-                let _ = word.compare_exchange(raw, state.freed(now_us).encode());
-                has_passed = true;
+                has_passed |= self.pass_over(ticket.cell, raw, now_ns);
                 continue;
             }
             // It is another's turn. On a probe, its wake may have been lost with whoever sent it.

@@ -294,3 +294,35 @@ fn a_limiter_key_takes_forty_bytes_and_chunks_if_it_is_long() {
     }
     assert_eq!(engine.limiter_key_count(), cases.len() as u64);
 }
+
+// property 15
+#[test]
+fn what_a_dead_session_left_is_no_later_ones_though_its_id_comes_round() {
+    let caps = Caps {
+        sessions: 1,
+        ..Caps::default()
+    };
+    let (engine, first) = engine_with_session(caps);
+    let mut by = first;
+    for round in 1..=130 {
+        let name = format!("{round}");
+        acquire(&engine, by, name.as_bytes(), 0).unwrap();
+        let wait = engine.lock_name(name.as_bytes()).unwrap();
+        engine.enqueue(&wait, by, 0, u64::MAX).unwrap();
+        engine.close_session(by);
+        by = session(&engine);
+        if by == first {
+            // Nobody asked for any of these locks since.
+            let (mut held, mut waiting) = (0, 0);
+            engine.for_each_lock(b"", 0, |lock| {
+                held += u32::from(lock.hold.is_some_and(|hold| hold.is_alive));
+                waiting += lock.waiters;
+            });
+            assert_eq!(
+                (held, waiting),
+                (0, 0),
+                "of the dead, after {round} sessions"
+            );
+        }
+    }
+}

@@ -76,6 +76,7 @@ fn a_stopped_head_costs_those_behind_it_their_patience_once_and_has_its_place_ba
     // property 15: the head lets the lock lie, and the next one has it after the stated bound.
     let early_ns = 2_000 + PATIENCE_NS - 1_000;
     assert!(queue.poll(&second, early_ns, false).is_err(), "too early");
+    assert!(queue.poll(&third, early_ns, false).is_err(), "it looks");
     let late_ns = 2_000 + PATIENCE_NS;
     let grant = queue.poll(&second, late_ns, false).unwrap();
 
@@ -120,26 +121,23 @@ fn one_who_joins_the_queue_of_a_lock_that_lies_free_has_its_own_time() {
     assert!(queue.poll(&joined, 10 * PATIENCE_NS, false).is_ok());
 }
 
+// property 15
 #[test]
-fn each_of_several_stopped_ones_is_passed_over_after_a_time_of_its_own() {
+fn all_who_are_stopped_are_passed_over_at_once_and_nobody_who_looks() {
     let queue = Queue::new();
     let holder = queue.hold(1).unwrap();
-    let [_one, two, last] = [(); 3].map(|()| queue.enqueue(1));
+    let [_one, _two, three, last] = [(); 4].map(|()| queue.enqueue(1));
     queue.release(holder, 2_000);
+    assert!(queue.poll(&three, 2_000 + PATIENCE_NS / 2, true).is_err());
 
-    let first_ns = 2_000 + PATIENCE_NS;
-    let signalled = queue.signal(&two);
-    let wake = queue.poll(&last, first_ns, false).unwrap_err();
-    assert!(wake.is_some(), "the second is told of its turn");
-    assert_ne!(queue.signal(&two), signalled);
+    let late_ns = 2_000 + PATIENCE_NS;
+    let signalled = queue.signal(&three);
+    let wake = queue.poll(&last, late_ns, false).unwrap_err();
+    assert!(wake.is_some(), "the third is told of its turn");
+    assert_ne!(queue.signal(&three), signalled);
     // A newcomer doesn't come before it either.
-    assert_eq!(queue.hold(first_ns + PATIENCE_NS - 1_000), None);
-    assert!(
-        queue
-            .poll(&last, first_ns + PATIENCE_NS - 1_000, true)
-            .is_err()
-    );
-    assert!(queue.poll(&last, first_ns + PATIENCE_NS, true).is_ok());
+    assert_eq!(queue.hold(late_ns), None);
+    assert!(queue.poll(&three, late_ns, true).is_ok());
 }
 
 #[test]

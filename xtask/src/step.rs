@@ -1,5 +1,4 @@
-//! One step of a chore that runs tests: what it runs, when there is something to run, and what came
-//! of it. All steps run even after one failed; the summary says how to run a failed one again.
+//! One step of a chore that runs tests: what it runs, and what came of it. All steps run even after one failed; the summary says how to run a failed one again.
 
 use std::time::{Duration, Instant};
 
@@ -16,52 +15,11 @@ pub(crate) struct Step {
     pub(crate) cargo: &'static [&'static str],
     /// Variables on top of our own environment.
     pub(crate) env: &'static [(&'static str, &'static str)],
-    /// When the step has anything to run.
-    pub(crate) when: When,
     /// Whether a run without a single test is a failure: it means that a filter or a flag has
     /// stopped matching, which would else pass for success for ever.
     pub(crate) must_run_tests: bool,
     /// The bound at which a hanging step is ended, build included.
     pub(crate) minutes_max: u64,
-}
-
-/// When a step has anything to run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum When {
-    /// In every tree.
-    Always,
-    /// When some Rust file under the directory contains the text.
-    Contains {
-        /// The directory, from the root.
-        directory: &'static str,
-        /// The text.
-        text: &'static str,
-    },
-    /// When the crate has a test target whose name starts so.
-    Targets {
-        /// The crate's directory, from the root.
-        directory: &'static str,
-        /// The start of the target's name.
-        prefix: &'static str,
-    },
-}
-
-impl When {
-    /// `None` when there is something to run, else what is missing.
-    fn missing(self, workspace: &Workspace) -> Option<String> {
-        let (present, missing) = match self {
-            Self::Always => return None,
-            Self::Contains { directory, text } => (
-                workspace.contains(directory, text),
-                format!("{directory}/ has no `{text}` yet"),
-            ),
-            Self::Targets { directory, prefix } => (
-                !workspace.test_targets(directory, prefix).is_empty(),
-                format!("{directory}/tests/ has no {prefix}* yet"),
-            ),
-        };
-        (!present).then_some(missing)
-    }
 }
 
 /// What came of one step.
@@ -81,26 +39,14 @@ pub(crate) struct Report {
 pub(crate) enum Outcome {
     /// Every test held.
     Passed,
-    /// There was nothing to run, and why.
-    Skipped(String),
     /// What went wrong.
     Failed(String),
 }
 
 impl Step {
-    /// Runs the step, or says why there is nothing to run.
+    /// Runs the step.
     pub(crate) fn run(&self, workspace: &Workspace) -> Result<Report, String> {
         let command = Cargo::new(workspace.root(), self.cargo).envs(self.env);
-        if let Some(missing) = self.when.missing(workspace) {
-            println!("\n==> {}: skipped, {missing}", self.name);
-            return Ok(Report {
-                name: self.name.to_owned(),
-                rerun: command.shown(),
-                took: Duration::ZERO,
-                counts: Counts::default(),
-                result: Outcome::Skipped(missing),
-            });
-        }
         let bound = Duration::from_mins(self.minutes_max);
         run_tests(self.name, &command, Some(bound), self.must_run_tests)
     }
@@ -156,7 +102,6 @@ impl Report {
     fn in_words(&self) -> String {
         match &self.result {
             Outcome::Passed => format!("{} in {}", self.counts, seconds(self.took)),
-            Outcome::Skipped(why) => format!("skipped, {why}"),
             Outcome::Failed(what) => {
                 format!("FAILED, {what}; {} in {}", self.counts, seconds(self.took))
             }
@@ -262,7 +207,6 @@ mod tests {
             report(counts(5, 0), Outcome::Passed),
             report(counts(0, 0), failed()),
             report(counts(2, 3), failed()),
-            report(counts(0, 0), Outcome::Skipped("none yet".to_owned())),
         ];
         assert_eq!(sum(&reports), counts(7, 4));
     }

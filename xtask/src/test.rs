@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::step::{self, Step, When};
+use crate::step::{self, Step};
 use crate::workspace::Workspace;
 
 /// Options of `test`.
@@ -28,7 +28,6 @@ const STEPS: &[Step] = &[
             "--no-fail-fast",
         ],
         env: &[],
-        when: When::Always,
         must_run_tests: true,
         minutes_max: 15,
     },
@@ -36,7 +35,6 @@ const STEPS: &[Step] = &[
         name: "examples in the docs",
         cargo: &["test", "--workspace", "--doc", "--no-fail-fast"],
         env: &[],
-        when: When::Always,
         must_run_tests: false,
         minutes_max: 10,
     },
@@ -58,35 +56,11 @@ const STEPS: &[Step] = &[
             ("LOOM_MAX_PREEMPTIONS", "3"),
             ("CARGO_TARGET_DIR", "target/loom"),
         ],
-        when: When::Contains {
-            directory: "loom-tests",
-            text: "#[test]",
-        },
         must_run_tests: true,
         minutes_max: 10,
     },
     Step {
-        name: "engine torture, step by step",
-        cargo: &[
-            "test",
-            "-p",
-            "sprag-core",
-            "--features",
-            "steps",
-            "--test",
-            "torture*",
-            "--no-fail-fast",
-        ],
-        env: &[("CARGO_TARGET_DIR", "target/steps")],
-        when: When::Targets {
-            directory: "core",
-            prefix: "torture",
-        },
-        must_run_tests: true,
-        minutes_max: 10,
-    },
-    Step {
-        name: "space torture, step by step",
+        name: "torture, step by step",
         cargo: &[
             "test",
             "-p",
@@ -98,10 +72,6 @@ const STEPS: &[Step] = &[
             "--no-fail-fast",
         ],
         env: &[("CARGO_TARGET_DIR", "target/steps")],
-        when: When::Targets {
-            directory: "api",
-            prefix: "torture",
-        },
         must_run_tests: true,
         minutes_max: 10,
     },

@@ -110,16 +110,6 @@ impl Workspace {
         targets
     }
 
-    /// Whether any Rust file under a directory contains `text`.
-    pub(crate) fn contains(&self, directory: &str, text: &str) -> bool {
-        let mut files = Vec::new();
-        walk(&self.path(directory), &mut files);
-        files.iter().any(|file| {
-            file.extension().is_some_and(|extension| extension == "rs")
-                && fs::read_to_string(file).is_ok_and(|source| source.contains(text))
-        })
-    }
-
     /// Every file that belongs to the tree, relative to the root, sorted: what git tracks or would
     /// track; without git, everything but build output.
     pub(crate) fn files(&self) -> Vec<String> {

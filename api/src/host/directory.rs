@@ -26,6 +26,17 @@ pub enum Sharing {
     Group,
 }
 
+impl Sharing {
+    /// [`Group`](Self::Group) where the group is to share.
+    pub(crate) fn with_group(group_shared: bool) -> Self {
+        if group_shared {
+            Self::Group
+        } else {
+            Self::Owner
+        }
+    }
+}
+
 /// A directory of regions. Made by [`RegionDirectory::of_this_user`] or [`RegionDirectory::at`];
 /// nothing is looked at or created before [`RegionDirectory::place`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,9 +257,7 @@ impl Place {
             Url::ShmPath(path) => Self::at(path).map(Some),
         }
     }
-}
 
-impl Place {
     /// The file of a `shm:` URL, there or not, for those who create none: a directory that doesn't exist
     /// is no error, and is not made. None for a URL that has no file.
     ///

@@ -10,7 +10,7 @@
 //!
 //! | low half of `word` | Meaning | Set by |
 //! |---|---|---|
-//! | 0 | free | birth; [`ProcessFd`]'s drop; the child that closed it |
+//! | 0 | free | birth; [`ProcessFd`]'s drop; the child that closed it; who lists another under the same number |
 //! | 2^32 - 1 | taken, not yet filled in | [`ProcessFd::open_with`] |
 //! | fd + 1 | fd is listed; the other words describe it | [`ProcessFd::open_with`] |
 //!
@@ -24,7 +24,8 @@
 //! | between unlisting and close | a copy that isn't listed | of a file whose locks were dropped before it was unlisted |
 //!
 //! A number may have been closed and used again behind our back (a daemon that closes everything at
-//! start): the child closes it only if it still is the file that was listed.
+//! start): it is closed only if it still is the file that was listed, and nothing was listed under the same
+//! number since.
 
 use super::HostError;
 use super::fork::{self, Origin};
@@ -116,6 +117,14 @@ impl ProcessFd {
         let raw = fd.as_raw_fd();
         let (device, inode) =
             file_of(raw).map_err(|source| HostError::OpenDescriptor { source })?;
+        // Whatever else is listed under this number was closed behind its owner's back, who is not to
+        // close this one.
+        for other in all_slots() {
+            let word = other.word.load(Ordering::Acquire);
+            if word & LOW_HALF == listed(raw) {
+                other.free(word);
+            }
+        }
         let (slot, uses) = take_slot()?;
         slot.fork_id.store(origin.id(), Ordering::Relaxed);
         slot.device.store(device, Ordering::Relaxed);
@@ -146,13 +155,13 @@ impl AsRawFd for ProcessFd {
 
 impl Drop for ProcessFd {
     fn drop(&mut self) {
-        let is_ours = self.origin.is_this_process();
-        if is_ours {
-            unlock_all(self.fd.as_raw_fd());
+        let fd = self.fd.as_raw_fd();
+        // Unlisted means that a forked child has closed it already, or that the number was found to be
+        // another's; so may be one that is listed.
+        let is_the_file = self.slot.lists(self.word) && self.slot.still_describes(fd);
+        if is_the_file && self.origin.is_this_process() {
+            unlock_all(fd);
         }
-        let is_the_file = is_ours || self.slot.still_describes(self.fd.as_raw_fd());
-        // Not freed here means that this is a forked child which has closed it already: the number
-        // may be another file's by now.
         if self.slot.free(self.word) && is_the_file {
             // SAFETY: dropped once, here, and `self.fd` isn't used again.
             unsafe { ManuallyDrop::drop(&mut self.fd) };
@@ -188,6 +197,12 @@ impl Slot {
             device: AtomicU64::new(0),
             inode: AtomicU64::new(0),
         }
+    }
+
+    /// Whether this use of the slot is still listed.
+    fn lists(&self, word: u64) -> bool {
+        // Acquire: as in `close_unless_listed_by`.
+        self.word.load(Ordering::Acquire) == word
     }
 
     /// Whether the caller was the one to free this use of the slot.

@@ -93,7 +93,12 @@ impl Child {
         if self.wait_id(libc::WEXITED | libc::WNOWAIT)?.is_some() {
             return Ok(Change::Ended);
         }
-        Ok(match self.wait_id(libc::WSTOPPED | libc::WCONTINUED)? {
+        let changed = match self.wait_id(libc::WSTOPPED | libc::WCONTINUED) {
+            // It has ended since, and nothing but that can be asked about it any more.
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Change::Ended),
+            changed => changed?,
+        };
+        Ok(match changed {
             None => Change::None,
             Some(info) if info.si_code == libc::CLD_STOPPED => {
                 // SAFETY: `waitid` filled in the fields that go with this code.

@@ -106,6 +106,10 @@ impl Engine {
         }
         Ok(&mut self.current)
     }
+
+    fn eras(&self) -> impl Iterator<Item = &Era> {
+        std::iter::once(&self.current).chain(&self.past)
+    }
 }
 
 impl Decide for Engine {
@@ -125,12 +129,6 @@ impl Decide for Engine {
 
     fn bytes(&self) -> u64 {
         self.eras().map(|era| era.space.limiter_key_bytes()).sum()
-    }
-}
-
-impl Engine {
-    fn eras(&self) -> impl Iterator<Item = &Era> {
-        std::iter::once(&self.current).chain(&self.past)
     }
 }
 

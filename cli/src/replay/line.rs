@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use super::stamp::{self, STAMP_BYTES};
 
 /// The most bytes that a key may have.
-pub(crate) const KEY_BYTES_MAX: usize = 1_024;
+pub(crate) const KEY_BYTES_MAX: usize = sprag::NAME_BYTES_MAX;
 
 /// The field that a limit is kept by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -141,16 +141,6 @@ pub enum LimitError {
         /// The whole text.
         text: String,
     },
-
-    /// Words read from storage are not what [`Prepared::encode`](super::Prepared::encode) writes.
-    #[error(
-        "the stored limit {words:?} is not one that this version writes; the region is damaged or \
-         belongs to another version: define the limit again"
-    )]
-    Words {
-        /// The words as read.
-        words: [u64; super::PREPARED_WORDS],
-    },
 }
 
 /// A period that was given: one that 64 bits of nanoseconds do not hold comes as the most that they do.

@@ -4,7 +4,6 @@
 
 use super::decision::Decision;
 use super::definition::{Algorithm, Limit, PERIOD_NS_MAX, WINDOW_PERIOD_NS_MIN};
-use super::error::LimitError;
 
 /// Bits of a limiter's value.
 pub const VALUE_BITS: u32 = 85;
@@ -225,33 +224,11 @@ impl Prepared {
         [tag, self.count, self.period, self.divisor, self.burst]
     }
 
-    /// Reads what [`Prepared::encode`] wrote. Costs as much as [`Limit::prepare`].
-    ///
-    /// # Errors
-    ///
-    /// [`LimitError::Words`] for words that `encode` never writes; all words are safe to pass.
-    pub fn decode(words: [u64; PREPARED_WORDS]) -> Result<Self, LimitError> {
-        let [tag, count, period, divisor, burst] = words;
-        // One path of validation: what the words claim must pass as a definition, and be encoded
-        // again as the same words.
-        count
-            .checked_mul(divisor)
-            .zip(period.checked_mul(divisor))
-            .and_then(|(count, period_ns)| match tag {
-                TAG_TOKEN_BUCKET => Limit::token_bucket_with_burst(count, period_ns, burst).ok(),
-                TAG_FIXED_WINDOW => Limit::fixed_window(count, period_ns).ok(),
-                _ => None,
-            })
-            .map(|limit| limit.prepare())
-            .filter(|prepared| prepared.encode() == words)
-            .ok_or(LimitError::Words { words })
-    }
-
-    /// Reads what [`Prepared::encode`] wrote, without asking whether it is in lowest terms: for words
-    /// that this library wrote and that only damage can have changed. What it returns is within every
-    /// bound that the arithmetic rests on. Costs a few comparisons.
+    /// Reads what [`Prepared::encode`] wrote; `None` for words out of the bounds that the arithmetic rests
+    /// on, which only damage can have made. Doesn't ask whether the rate is in lowest terms: a damaged
+    /// limit that still is one can't be told from another. Costs a few comparisons.
     #[must_use]
-    pub const fn decode_trusted(words: [u64; PREPARED_WORDS]) -> Option<Self> {
+    pub const fn decode(words: [u64; PREPARED_WORDS]) -> Option<Self> {
         let [tag, count, period, divisor, burst] = words;
         if period == 0 || period > PERIOD_NS_MAX || divisor == 0 {
             return None;

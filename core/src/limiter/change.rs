@@ -17,8 +17,8 @@
 //!
 //! Once b is named, a's control word says *replaced*, so that references to a look again.
 
-use super::definition::{FREE, IN_USE, REPLACED, Slots, prepared};
-use super::{LimiterRef, OVERFLOW};
+use super::LimiterRef;
+use super::definition::{FREE, IN_USE, REPLACED, Slots, overflow, prepared};
 use crate::engine::Engine;
 use crate::limit::{Prepared, convert};
 use crate::limiter_key::{KeyState, claimed_limit, with_claimed_limit};
@@ -172,8 +172,8 @@ impl Engine {
     /// Closes the previous limit's overflow bucket and opens the current one's at its level. Any
     /// number of processes may do it at once: what it starts from no longer changes once closed.
     pub(super) fn move_overflow(&self, change: &Change, now_ns: u64) {
-        let bucket = |id| self.region.wide(self.region.limit_at(id) + OVERFLOW);
-        let (from, to) = (bucket(change.previous), bucket(change.current));
+        let from = overflow(&self.region, change.previous);
+        let to = overflow(&self.region, change.current);
         for _ in 0..ROUNDS_MAX {
             let state = from.load();
             if phase(state) != LIVE

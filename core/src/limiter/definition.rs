@@ -17,7 +17,7 @@
 //! | 56..60 | the limiter name's cell | its claimant |
 //! | 64..80 | *overflow bucket*: a state word as a key's ([`crate::limiter_key`]) | exchange |
 
-use super::{LimiterRef, OVERFLOW};
+use super::LimiterRef;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher};
@@ -27,7 +27,7 @@ use crate::object::{Kind, Name, Objects, Plain};
 use crate::readable::Readable;
 use crate::region::{LIMITS, Region, header};
 use crate::session::SessionId;
-use crate::sync::{Word, fence};
+use crate::sync::{Wide, Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
@@ -39,6 +39,8 @@ const CLAIMED_SLOT: u64 = 1;
 pub(super) const IN_USE: u64 = 2;
 /// In a control word: another limit took this one's place.
 pub(super) const REPLACED: u64 = 1 << 20;
+
+const OVERFLOW: usize = 64;
 
 /// The hash function of the keys of the limiter whose name hashes to `family`.
 fn family_hasher(region: &Region, family: u64) -> Hasher {
@@ -53,6 +55,11 @@ pub(crate) fn hasher(region: &Region, limit: u32) -> Hasher {
             .word(region.limit_at(limit % LIMITS) + 48)
             .load(Acquire),
     )
+}
+
+/// The overflow bucket of the limit in a slot.
+pub(crate) fn overflow(region: &Region, limit: u32) -> &Wide {
+    region.wide(region.limit_at(limit % LIMITS) + OVERFLOW)
 }
 
 /// The limit in a slot; `None` if the slot is free or its words are none that a limit has.
@@ -71,7 +78,7 @@ pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
         fence(Acquire);
         // Otherwise it was replaced, which changes nothing here, or freed.
         if region.word(at).load(Relaxed) == control {
-            return Prepared::decode_trusted(words);
+            return Prepared::decode(words);
         }
     }
     None
@@ -80,7 +87,7 @@ pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
 /// What a key inserted now under `limit` starts from: the overflow bucket's level, and never a time
 /// before the last reclaim.
 pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
-    let bucket = region.wide(region.limit_at(limit % LIMITS) + OVERFLOW);
+    let bucket = overflow(region, limit);
     let mut level = 0;
     for _ in 0..ROUNDS_MAX {
         let state = bucket.load();
@@ -338,6 +345,17 @@ impl Engine {
         })
     }
 
+    /// Frees the slots that sessions that had this line claimed and did not fill.
+    pub(crate) fn end_limit_claims_of(&self, index: u16) {
+        for id in 0..LIMITS {
+            let control = self.limit_control(id);
+            let word = control.load(Acquire);
+            if word & 3 == CLAIMED_SLOT && SessionId::from_bits(word >> 2).index() == index {
+                let _ = control.compare_exchange(word, word & !3 | FREE, AcqRel, Relaxed);
+            }
+        }
+    }
+
     /// Whether no limiter's name points to a slot in use: its changer died before or after it did.
     fn is_orphan(&self, id: u32) -> bool {
         let at = self.region.limit_at(id);
@@ -365,7 +383,7 @@ impl Engine {
         self.region.word(at + 48).store(name.raw_hash(), Relaxed);
         self.region.half(at + 56).store(cell, Relaxed);
         // The bucket of a changed limit is not LIVE until `finish_change` moved the old one's level.
-        let bucket = self.region.wide(at + OVERFLOW);
+        let bucket = overflow(&self.region, id);
         for _ in 0..ROUNDS_MAX {
             let before = bucket.load();
             let next = KeyState(before)

@@ -127,9 +127,7 @@ fn property_12_a_change_that_was_stopped_leaves_the_limiter_alone_that_has_its_s
         assert!(!checked.decision.is_allowed() && !checked.is_overflow);
         assert_eq!(checked.decision.limit(), 1);
     }
-    let bucket = engine
-        .region
-        .wide(engine.region.limit_at(other.id) + OVERFLOW);
+    let bucket = overflow(&engine.region, other.id);
     assert_eq!(phase(bucket.load()), LIVE);
 }
 
@@ -193,9 +191,7 @@ fn property_12_a_key_that_leaves_the_shared_bucket_during_a_change_starts_at_its
 fn property_12_a_key_whose_insertion_is_finished_after_its_bucket_was_closed_starts_at_its_level() {
     let (engine, me) = engine(1);
     let limiter = engine.set("l", "4/day", me);
-    let bucket = engine
-        .region
-        .wide(engine.region.limit_at(limiter.id) + OVERFLOW);
+    let bucket = overflow(&engine.region, limiter.id);
     let open = bucket.load();
     let used = KeyState(open & !7 | CLAIMED).with_value(77);
     bucket.compare_exchange(open, used.0).unwrap();

@@ -47,7 +47,8 @@ pub struct HoldStatus {
 /// One forced release, for audit.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BreakRecord {
-    /// Region time, in nanoseconds.
+    /// When, in nanoseconds: region time from [`Engine::breaks`]; unix time from a space of the `sprag`
+    /// crate.
     pub at_ns: u64,
     /// The token of the hold that was ended.
     pub token: u64,
@@ -82,7 +83,7 @@ impl Engine {
     pub fn for_each_lock(&self, prefix: &[u8], now_ns: u64, mut visit: impl FnMut(LockStatus)) {
         self.objects.for_each(&self.region, |cell, at, state| {
             if phase(state) == LIVE
-                && Objects::kind(&self.region, at) == Kind::Lock as u8
+                && Objects::is_lock(&self.region, at)
                 && Objects::name(&self.region, at).starts_with(prefix)
                 && let Some(status) = self.status(cell, now_ns)
                 // The cell may have become another lock's since.
@@ -98,7 +99,7 @@ impl Engine {
         let word = self.region.wide(at);
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Lock as u8 {
+            if phase(state) != LIVE || !Objects::is_lock(&self.region, at) {
                 return None;
             }
             let name = Objects::name(&self.region, at);

@@ -12,7 +12,7 @@
 //! | 75..128 | token | of the holder; of the last holder while free |
 
 use super::Grant;
-use crate::object::TOKEN_MAX;
+use crate::object::{TOKEN_BITS, TOKEN_MAX};
 use crate::session::{GENERATION_BITS, SessionId};
 use crate::table::{LIVE, PHASE_MASK, field};
 
@@ -52,7 +52,7 @@ impl State {
             holder: (state & HELD != 0).then_some(session),
             queue: state & QUEUE != 0,
             time_us: field(state, TIME, TIME_BITS),
-            token: field(state, TOKEN, 53),
+            token: field(state, TOKEN, TOKEN_BITS),
         }
     }
 
@@ -79,7 +79,7 @@ impl State {
     /// queue are kept. `None` when tokens are used up. `until_us` is one that [`until_us`] gives.
     #[inline(always)]
     pub(crate) fn granted(state: u128, by: SessionId, until_us: u64) -> Option<(u64, u128)> {
-        let token = field(state, TOKEN, 53) + 1;
+        let token = field(state, TOKEN, TOKEN_BITS) + 1;
         let after = state & (PHASE_MASK | QUEUE)
             | HELD
             | by.bits() << 5

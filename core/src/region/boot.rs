@@ -73,7 +73,7 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
     waiter::clear_all(region);
     Sessions::close_all(region);
     Table::<Objects>::new(region).settle(region, Objects::is_lock);
-    Table::<LimiterKeys>::new(region).settle(region, |_, _, _| false);
+    Table::<LimiterKeys>::new(region).settle(region, |_, _| false);
     for partition in 0..region.partitions() {
         let floor = region.floor(partition);
         let risen = floor.load(Relaxed).saturating_add(LOST_TOKENS_MAX);

@@ -129,8 +129,9 @@ pub fn probe(path: &Path) -> Result<Info> {
 }
 
 /// Removes the region at `path`. While sessions are alive in it or a hold of no session runs, only if
-/// `even_if_in_use`: the holds are lost then, and sessions find out by [`Region::check_in_place`]. A
-/// damaged region can be removed too. `birth` tells the time and the boot.
+/// `even_if_in_use`: the holds are lost then, and sessions find out by [`Region::check_in_place`]. The same
+/// goes for a region that handed out so many tokens that those of one made in its place now would go back.
+/// A damaged region can be removed too. `birth` tells the time and the boot.
 pub fn remove(path: &Path, even_if_in_use: bool, birth: Birth) -> Result<()> {
     let path = absolute(path)?;
     let file = open_file(&path, true)?;
@@ -146,7 +147,7 @@ pub fn remove(path: &Path, even_if_in_use: bool, birth: Birth) -> Result<()> {
         let region = open_unchanged(&path, birth).ok();
         let alone = Alone::without_sessions(&file, &path)?;
         if let Some(region) = region {
-            super::resize::check_no_detached(region, &birth, &path)?;
+            super::resize::check_removable(region, &birth, &path)?;
         }
         Some(alone)
     };
@@ -168,24 +169,34 @@ pub(super) fn open_unchanged(path: &Path, birth: Birth) -> Result<Region> {
     open(path, &options)
 }
 
-/// The file behind a region's memory.
+/// The file behind a region's memory. Keeps no descriptor: what is rarely asked of the file opens it anew,
+/// and so is never asked of another file whose descriptor has the number by then, since something in the
+/// process closed what it found open.
 pub(crate) struct Backing {
-    /// The mapped description; carries no kernel lock, see [`ofd`].
-    file: File,
+    /// Of a region that has no name yet.
+    unnamed: Option<File>,
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
 impl Backing {
-    fn new(file: File, path: &Path) -> Result<Self> {
-        let metadata = metadata(&file, path)?;
+    fn new(file: &File, path: &Path) -> Result<Self> {
+        let metadata = metadata(file, path)?;
         Ok(Self {
-            file,
+            unnamed: None,
             path: path.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
         })
+    }
+
+    /// The same for a file that cannot be opened by its name yet.
+    fn unnamed(self, file: File) -> Self {
+        Self {
+            unnamed: Some(file),
+            ..self
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -194,8 +205,11 @@ impl Backing {
 
     /// Allocates `len` bytes at `offset`; what is there already is kept.
     pub(crate) fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        system::allocate(&self.file, offset, len)
-            .map_err(|source| io_error("allocate pages of", &self.path, source))
+        let allocated = match &self.unnamed {
+            Some(file) => system::allocate(file, offset, len),
+            None => system::allocate(&self.reopen()?, offset, len),
+        };
+        allocated.map_err(|source| io_error("allocate pages of", &self.path, source))
     }
 
     /// Fails unless the file at the path is this one.
@@ -213,10 +227,17 @@ impl Backing {
         }
     }
 
-    /// Fails unless some other description of this file keeps the session of this index alive. Asked of
-    /// this process's own session, whose line says that nobody else has it.
-    pub(crate) fn check_session(&self, index: u16) -> Result<()> {
-        if ofd::is_held(&self.file, index) {
+    /// Fails unless some other description of this file keeps the session of this index alive, and its
+    /// line is still that of this process's own.
+    pub(crate) fn check_session(&self, index: u16, has_line: bool) -> Result<()> {
+        let is_kept = has_line
+            && match self.reopen() {
+                Ok(file) => ofd::is_held(&file, index),
+                Err(replaced @ Error::Replaced { .. }) => return Err(replaced),
+                // Without a descriptor to be had, nobody knows.
+                Err(_) => true,
+            };
+        if is_kept {
             Ok(())
         } else {
             Err(Error::SessionLost {
@@ -255,7 +276,7 @@ fn open_existing(path: &Path, options: &OpenOptions) -> Result<Region> {
     check_len(&metadata, &geometry)?;
     let memory =
         Memory::of_file(&file, geometry.len).map_err(|source| io_error("map", path, source))?;
-    let region = Region::of_file(memory, &header, Backing::new(file, path)?);
+    let region = Region::of_file(memory, &header, Backing::new(&file, path)?);
     boot::bring_here(&region, &options.birth)?;
     // After all else, so that a region replaced meanwhile is not taken for the one in place.
     region.check_in_place()?;
@@ -354,8 +375,11 @@ fn check_len(metadata: &Metadata, geometry: &Geometry) -> Result<()> {
 
 fn create(path: &Path, options: &OpenOptions) -> Result<Region> {
     let draft = Draft::new(path, options.group_shared)?;
-    let region = draft.fill(options.caps, options.birth)?;
+    let mut region = draft.fill(options.caps, options.birth)?;
     draft.publish()?;
+    if let Some(backing) = &mut region.file {
+        backing.unnamed = None;
+    }
     Ok(region)
 }
 

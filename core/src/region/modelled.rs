@@ -1,7 +1,7 @@
 //! Which words of a region are loom's in a model, and which are not and why.
 
 use super::{CELLS_PER_BLOCK, LINE, Region, Section, header};
-use crate::limiter::OVERFLOW;
+use crate::limiter::overflow;
 use crate::table::count_of;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -12,6 +12,7 @@ impl Region {
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;
+    /// - when a wait last looked is compared with the time, which stands still;
     /// - what each session has created is compared with its share, which in memory is the whole;
     /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
     ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
@@ -37,7 +38,8 @@ impl Region {
             self.waiter_word(waiter).share();
             self.half(self.waiter_at(waiter)).share();
             self.half(self.waiter_at(waiter) + 4).share();
-            words(self.waiter_at(waiter) + 8, 3);
+            words(self.waiter_at(waiter) + 8, 2);
+            self.word(self.waiter_at(waiter) + 24).leave();
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
             let count = self.word(counters);
@@ -67,7 +69,7 @@ impl Region {
         if caps.limiter_keys > 1 {
             words(header::RECLAIMED_AT, 1);
             words(self.limit_at(0), 7);
-            self.wide(self.limit_at(0) + OVERFLOW).share();
+            overflow(self, 0).share();
             let keys = &geometry.limiter_keys;
             table(header::LIMITER_KEYS, caps.limiter_keys, keys, 32);
         }

@@ -38,7 +38,7 @@ pub fn probe(_: &Path) -> Result<Info> {
 }
 
 /// Unsupported on this system.
-pub fn remove(_: &Path, _: bool) -> Result<()> {
+pub fn remove(_: &Path, _: bool, _: Birth) -> Result<()> {
     Err(UNSUPPORTED)
 }
 

@@ -12,7 +12,7 @@ use super::{Birth, Caps, Region};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::limiter::{LimiterRef, OVERFLOW};
+use crate::limiter::{LimiterRef, overflow};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::{Kind, Objects, Plain, serial};
 use crate::session::{SessionId, Sessions};
@@ -65,10 +65,18 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
     draft.publish_over()
 }
 
-/// Fails if holds of `region` that belong to no session still run.
-pub(super) fn check_no_detached(region: Region, birth: &Birth, path: &Path) -> Result<()> {
+/// Fails if holds of `region` that belong to no session still run, or if a region made in its place now
+/// would hand out tokens again that this one did.
+pub(super) fn check_removable(region: Region, birth: &Birth, path: &Path) -> Result<()> {
     let engine = Engine::new(region, Sessions::local(), 100);
-    check_detached(&engine, now_ns(&engine, birth), path)
+    check_detached(&engine, now_ns(&engine, birth), path)?;
+    match highest_token(&engine).checked_sub(super::floor_at(birth.unix_ns)) {
+        None | Some(0) => Ok(()),
+        Some(ahead) => Err(Error::TokensAhead {
+            path: path.to_owned(),
+            seconds: (ahead >> 16) + 1,
+        }),
+    }
 }
 
 fn check_detached(engine: &Engine, now_ns: u64, path: &Path) -> Result<()> {
@@ -111,7 +119,7 @@ fn highest_token(engine: &Engine) -> u64 {
         .unwrap_or(0);
     engine.objects.for_each(region, |_, at, state| {
         // Only a live fence or limiter name keeps something else where the others keep tokens.
-        if phase(state) != LIVE || Objects::is_lock(region, at, state) {
+        if phase(state) != LIVE || Objects::is_lock(region, at) {
             highest = highest.max(serial(state));
         }
     });
@@ -153,9 +161,8 @@ fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
         let by = SessionId::DETACHED;
         let before = old.open_limiter(&name, limit, false, by, now_ns)?;
         let after = new.open_limiter(&name, limit, false, by, now_ns)?;
-        let bucket = |engine: &Engine, id| engine.region.limit_at(id) + OVERFLOW;
-        let level = KeyState(old.region.wide(bucket(old, before.id)).load()).value();
-        let word = new.region.wide(bucket(new, after.id));
+        let level = KeyState(overflow(&old.region, before.id).load()).value();
+        let word = overflow(&new.region, after.id);
         let fresh = word.load();
         // Nobody else knows the new region yet: this exchange, and the one below, succeed.
         let _ = word.compare_exchange(fresh, KeyState(fresh).with_value(level).0);

@@ -29,6 +29,14 @@ pub(super) fn is_alive(_: &impl AsFd, _: u16) -> bool {
     true
 }
 
+pub(super) fn identity(_: &impl AsFd) -> Option<(u64, u64)> {
+    None
+}
+
+pub(super) fn is_held(_: &impl AsFd, _: u16) -> bool {
+    true
+}
+
 pub(super) fn is_being_replaced(_: &impl AsFd) -> bool {
     false
 }

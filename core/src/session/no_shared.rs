@@ -23,6 +23,10 @@ impl Shared {
         match *self {}
     }
 
+    pub(super) fn is_held(&self, _: u16) -> bool {
+        match *self {}
+    }
+
     pub(super) fn let_die(&self, _: SessionId) {
         match *self {}
     }

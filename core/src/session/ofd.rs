@@ -9,7 +9,7 @@
 //! Whoever replaces the region holds all session bytes too, so that no session can open meanwhile.
 //!
 //! Such a lock belongs to the open file description and goes when its last reference goes. A mapping
-//! is a reference, and a forked child inherits it: so the description that is mapped never carries a
+//! is a reference, and a forked child inherits it: so the description that was mapped never carries a
 //! lock, or a child would keep its dead parent's sessions alive.
 
 use super::SESSIONS_MAX;
@@ -115,6 +115,15 @@ fn conflict(file: &impl AsFd, bytes: Bytes) -> io::Result<Option<Bytes>> {
 /// says yes: taking a live holder for dead would be worse than waiting for its lease to end.
 pub(crate) fn is_alive(file: &impl AsFd, index: u16) -> bool {
     !matches!(conflict(file, Bytes::session(index)), Ok(None))
+}
+
+/// Device and inode of the file that a descriptor is open on; `None` if it is closed.
+pub(super) fn identity(file: &impl AsFd) -> Option<(u64, u64)> {
+    // SAFETY: `stat` is plain integers, for which zero is a valid value.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes only into `stat`; a closed descriptor is an error.
+    let result = unsafe { libc::fstat(file.as_fd().as_raw_fd(), &raw mut stat) };
+    (result == 0).then_some((stat.st_dev, stat.st_ino))
 }
 
 /// Whether another open file description certainly holds the byte of `index`.

@@ -12,6 +12,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub(super) struct Shared {
     file: Descriptor,
+    /// Device and inode of the region's file.
+    identity: Option<(u64, u64)>,
     own: OnceLock<SessionId>,
     /// Held while the one session opens: two threads' locks on one description don't conflict.
     opening: Mutex<()>,
@@ -20,6 +22,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(file: Descriptor) -> Self {
         Self {
+            identity: ofd::identity(&file),
             file,
             own: OnceLock::new(),
             opening: Mutex::new(()),
@@ -89,6 +92,14 @@ impl Shared {
 
     /// Whether the kernel keeps the session alive. It never reports a description's own lock to itself.
     pub(super) fn is_alive(&self, session: SessionId) -> bool {
-        self.own() == Some(session) || ofd::is_alive(&self.file, session.index)
+        self.own() == Some(session)
+            || ofd::is_alive(&self.file, session.index)
+            // Something closed the descriptor, and its number is another file's: that knows nobody.
+            || ofd::identity(&self.file) != self.identity
+    }
+
+    /// Whether another opening keeps the session of a line alive.
+    pub(super) fn is_held(&self, index: u16) -> bool {
+        ofd::is_held(&self.file, index)
     }
 }

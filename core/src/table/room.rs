@@ -86,11 +86,23 @@ impl<F: Flavour> Table<F> {
     }
 
     /// Empties a cell claimed by a session that is gone.
-    pub(crate) fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
-        let claim = F::claim_of(state);
-        if sessions.is_alive(region, claim.session) {
-            return;
+    fn recover(&self, region: &Region, sessions: &Sessions, cell: u32, state: u128) {
+        if !sessions.is_alive(region, F::claim_of(state).session) {
+            self.end_claim(region, cell, state);
         }
+    }
+
+    /// Empties all cells claimed by a session of this line.
+    pub(crate) fn end_claims_of(&self, region: &Region, index: u16) {
+        self.for_each(region, |cell, _, state| {
+            if phase(state) == CLAIMED && F::claim_of(state).session.index == index {
+                self.end_claim(region, cell, state);
+            }
+        });
+    }
+
+    fn end_claim(&self, region: &Region, cell: u32, state: u128) {
+        let claim = F::claim_of(state);
         let home = claim.home.min(self.section.units - 1);
         if !region.is_present(&self.section, home) {
             return;
@@ -369,10 +381,10 @@ impl<F: Flavour> Table<F> {
         count
     }
 
-    /// Ends every insertion, claim and retirement, and the live entries that `ends` picks; counts what
-    /// is left. For a region that nobody uses, whose words may be of different times.
+    /// Ends every insertion, claim and retirement, and the live entries that `ends` picks by the offset of
+    /// their cell; counts what is left. For a region that nobody uses, whose words may be of different times.
     #[cfg(all(not(loom), target_os = "linux"))]
-    pub(crate) fn settle(&self, region: &Region, ends: impl Fn(&Region, usize, u128) -> bool) {
+    pub(crate) fn settle(&self, region: &Region, ends: impl Fn(&Region, usize) -> bool) {
         // Relaxed throughout: whoever calls this publishes it.
         let sessions = region.caps().sessions;
         let mut counts = vec![0; sessions as usize];
@@ -394,7 +406,7 @@ impl<F: Flavour> Table<F> {
                         F::preserve(region, self.partition(block), state);
                         F::emptied(state)
                     }
-                    LIVE if ends(region, at, state) => {
+                    LIVE if ends(region, at) => {
                         let retired = F::retired(region, at, state);
                         F::preserve(region, self.partition(block), retired);
                         F::emptied(retired)
@@ -448,8 +460,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Raises a count unless it has reached `max`; says what it was. Never above `max` in between, where a
-/// Adds one to a count unless it has reached `max`; the count before, or the count that is too high.
+/// Adds one to a count unless it has reached `max`: the count before, or the one that is too high. The
+/// count is never above `max` in between, where another could take a table with room for full.
 fn increment_below(count: &Word, max: u64) -> Result<u64, u64> {
     let mut now = count.load(Relaxed);
     for _ in 0..ROUNDS_MAX {

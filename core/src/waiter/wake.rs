@@ -7,7 +7,7 @@ use super::{Ticket, session_of};
 use crate::engine::Engine;
 use crate::session::{SessionId, Sessions};
 use crate::sync::{Half, fence};
-use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// A waiter to wake: see [`Engine::to_wake`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Engine {
     pub(super) fn raise(&self, index: u32) -> Wake {
         let record = self.region.waiter_at(index);
         let session = session_of(self.region.waiter_word(index).load(Relaxed));
-        self.region.half(record).fetch_add(1, Release);
+        self.region.half(record).raise();
         fence(SeqCst);
         let sleeper = match self.region.half(record + 4).load(Relaxed) {
             1 => Sleeper::Thread,
@@ -74,7 +74,7 @@ impl Engine {
             _ => Sleeper::Awake,
         };
         if sleeper == Sleeper::Doorbell {
-            Sessions::doorbell(&self.region, session).fetch_add(1, Release);
+            Sessions::doorbell(&self.region, session).raise();
         }
         Wake {
             index,

@@ -226,7 +226,7 @@ proptest! {
             prop_assert!(convert(prepared, raw_value, &valid, at) <= VALUE_MAX);
             prop_assert!(convert(&valid, raw_value, prepared, at) <= VALUE_MAX);
         }
-        if let Ok(prepared) = decoded {
+        if let Some(prepared) = decoded {
             prop_assert_eq!(prepared.encode(), raw_words);
         }
     }
@@ -234,7 +234,7 @@ proptest! {
     #[test]
     fn what_was_encoded_decodes_to_the_same(limit in limits()) {
         let prepared = limit.prepare();
-        prop_assert_eq!(Prepared::decode(prepared.encode()), Ok(prepared));
+        prop_assert_eq!(Prepared::decode(prepared.encode()), Some(prepared));
         prop_assert_eq!(prepared.definition(), limit);
     }
 
@@ -633,7 +633,7 @@ fn the_last_window_that_a_clock_can_name_fits_the_value() {
 }
 
 #[test]
-fn damaged_words_are_refused() {
+fn words_out_of_the_bounds_of_a_limit_are_refused() {
     let words = prepared("6/minute;burst=4").encode();
     assert_eq!(words, [1, 1, 10 * SECOND_NS, 6, 4]);
     for (index, word) in [
@@ -641,20 +641,17 @@ fn damaged_words_are_refused() {
         (0, 3),
         (0, u64::MAX),
         (1, u64::MAX),
-        (1, 2),
         (2, 0),
         (2, u64::MAX),
         (3, 0),
         (3, u64::MAX),
-        (4, 0),
         (4, u64::MAX),
     ] {
         let mut damaged = words;
         damaged[index] = word;
-        let result = Prepared::decode(damaged);
-        assert_eq!(result, Err(LimitError::Words { words: damaged }));
+        assert_eq!(Prepared::decode(damaged), None, "{damaged:?}");
     }
     assert_eq!(prepared("6/h;window=fixed").encode(), [2, 6, HOUR_NS, 1, 6]);
-    assert!(Prepared::decode([2, 6, HOUR_NS, 1, 7]).is_err());
-    assert!(Prepared::decode([2, 3, HOUR_NS / 2, 2, 6]).is_err());
+    assert_eq!(Prepared::decode([2, 6, HOUR_NS, 1, 7]), None);
+    assert_eq!(Prepared::decode([2, 3, HOUR_NS / 2, 2, 6]), None);
 }

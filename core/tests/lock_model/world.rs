@@ -25,7 +25,7 @@ struct ModelHold {
 struct ModelWait {
     id: usize,
     session: usize,
-    since_ns: u64,
+    looked_ns: u64,
     until_ns: u64,
     /// It may have been passed over since it last looked. Whether it was depends on when the lock was
     /// freed, of which the model knows only the earliest.
@@ -118,19 +118,20 @@ impl World {
             .filter(|wait| self.lives(wait))
     }
 
-    /// A free lock was looked at by the wait `id`, or by a newcomer: where it may have been free for too
-    /// long, the first in its queue may have been passed over, and the next one's time begins. Returns
-    /// whether the one who looked may have the lock then.
+    /// A free lock was looked at by the wait `id`, or by a newcomer: where the first in its queue may have
+    /// let it lie for too long, all who did may have been passed over. Returns whether the one who looked
+    /// may have the lock then.
     fn may_pass(&mut self, name: usize, id: Option<usize>) -> bool {
+        let now_ns = self.now_ns;
         let free_since_ns = self.locks.get(&name).map_or(0, |lock| lock.free_since_ns);
-        let passed = self
-            .ahead(name, id)
-            .find(|wait| !wait.may_be_passed)
-            .filter(|wait| self.now_ns >= wait.since_ns.max(free_since_ns) + PATIENCE_NS)
-            .map(|wait| wait.id);
-        if let Some(lock) = self.locks.get_mut(&name) {
+        let has_let_lie =
+            |wait: &ModelWait| now_ns >= wait.looked_ns.max(free_since_ns) + PATIENCE_NS;
+        // Whichever of them is the first: who may be passed may be not.
+        if self.ahead(name, id).any(has_let_lie)
+            && let Some(lock) = self.locks.get_mut(&name)
+        {
             for wait in &mut lock.queue {
-                wait.may_be_passed |= Some(wait.id) == passed;
+                wait.may_be_passed |= has_let_lie(wait);
             }
         }
         self.ahead(name, id).all(|wait| wait.may_be_passed)
@@ -258,8 +259,9 @@ impl World {
             self.free(name);
         }
         let lock = self.locks.get_mut(&name).unwrap();
-        for wait in &mut lock.queue {
-            wait.may_be_passed &= wait.id != id;
+        for wait in lock.queue.iter_mut().filter(|wait| wait.id == id) {
+            wait.may_be_passed = false;
+            wait.looked_ns = self.now_ns;
         }
         let is_turn = self.ahead(name, Some(id)).next().is_none();
         let may_pass = !is_held && self.may_pass(name, Some(id));
@@ -341,7 +343,7 @@ impl World {
                 lock.queue.push(ModelWait {
                     id,
                     session,
-                    since_ns: now_ns,
+                    looked_ns: now_ns,
                     until_ns,
                     may_be_passed: false,
                 });

@@ -64,6 +64,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
                     decision.retry_after_ns();
                     decision.reset_after_ns();
                     assert!(decision.remaining() <= decision.limit());
+                    true
                 });
                 note(&mut answers, batch);
             }

@@ -4,8 +4,10 @@ use crate::support::*;
 use sprag_core::lock::Released;
 use sprag_core::region::file;
 use sprag_core::session::Process;
+use sprag_core::waiter::{PATIENCE_NS, Poll};
 use std::fs;
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 /// Not a test: what the children of the tests do.
@@ -217,4 +219,94 @@ fn a_forked_child_that_keeps_the_sessions_descriptor_keeps_its_parents_session_a
     while acquire(&engine, me, b"a", 0).is_none() {
         std::thread::yield_now();
     }
+}
+
+// property 11
+#[test]
+fn sessions_that_a_process_had_before_it_replaced_itself_are_no_part_of_its_share() {
+    // As after execve: same pid, same start; the kernel closed the descriptor, nobody closed the line.
+    let (_directory, path) = place();
+    let process = Process {
+        pid: 7,
+        start_ns: 9,
+        pid_namespace: 3,
+    };
+    for opening in 0..20 {
+        let engine = open(&path);
+        let opened = engine.open_session(process, UNIX_NS);
+        assert!(opened.is_ok(), "opening {opening}: {opened:?}");
+    }
+}
+
+// property 5
+#[test]
+fn a_lost_session_is_noticed_though_another_has_its_line() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let mine = session(&engine);
+    engine.check_in_place().unwrap();
+    let null = fs::File::open("/dev/null").unwrap();
+    let descriptor = engine.session_fd().unwrap();
+    // SAFETY: both are open, and nobody uses the second but the engine, which is to find out.
+    let duplicated = unsafe { libc::dup2(null.as_raw_fd(), descriptor) };
+    assert_eq!(duplicated, descriptor);
+    assert!(engine.check_in_place().is_err());
+    let mut others = Vec::new();
+    loop {
+        let other = open(&path);
+        let is_its = session(&other).index() == mine.index();
+        others.push(other);
+        if is_its {
+            break;
+        }
+    }
+    assert!(engine.check_in_place().is_err(), "says that all is well");
+}
+
+// property 15
+#[test]
+fn a_stopped_process_costs_others_their_patience_once_however_many_waits_it_has() {
+    let (_directory, path) = place();
+    let (engine, other) = (open(&path), open(&path));
+    let (me, stopped) = (session(&engine), session(&other));
+    let name = engine.lock_name(b"a").unwrap();
+    let hold = acquire(&engine, me, b"a", 0).unwrap();
+    for _ in 0..8 {
+        other.enqueue(&name, stopped, 0, u64::MAX).unwrap();
+    }
+    let ticket = engine.enqueue(&name, me, 0, u64::MAX).unwrap();
+    engine.release(&hold, || 2_000);
+    let poll = |now_ns| {
+        engine
+            .poll(&ticket, &name, me, now_ns, 30 * SECOND, false)
+            .unwrap()
+    };
+    assert!(matches!(poll(PATIENCE_NS), Poll::Waiting { .. }), "early");
+    assert!(matches!(poll(2_000 + PATIENCE_NS), Poll::Granted(_)));
+}
+
+// property 6
+#[test]
+fn one_who_was_passed_over_and_then_died_is_cleared_away_by_the_next_who_come() {
+    let (_directory, path) = place();
+    let (engine, other) = (open(&path), open(&path));
+    let (me, stopped) = (session(&engine), session(&other));
+    let name = engine.lock_name(b"a").unwrap();
+    let hold = acquire(&engine, me, b"a", 0).unwrap();
+    other.enqueue(&name, stopped, 0, u64::MAX).unwrap();
+    engine.release(&hold, || 2_000);
+    let now_ns = 2_000 + PATIENCE_NS;
+    let hold = acquire(&engine, me, b"a", now_ns).expect("it is passed over");
+    let ticket = engine.enqueue(&name, me, now_ns, u64::MAX).unwrap();
+    drop(other);
+    let waiters = || {
+        let status = engine.lock_status(&name, now_ns).unwrap();
+        (status.waiters, status.waiters_dead)
+    };
+    assert_eq!(waiters(), (1, 1));
+    engine.release(&hold, || now_ns);
+    let poll = engine.poll(&ticket, &name, me, now_ns, 30 * SECOND, true);
+    assert!(matches!(poll.unwrap(), Poll::Granted(_)));
+    engine.enqueue(&name, me, now_ns, u64::MAX).unwrap();
+    assert_eq!(waiters(), (1, 0));
 }

@@ -54,32 +54,30 @@ fn in_a_process(contestant: &str) -> Result<f64> {
 /// process grew, its set-up included.
 pub(crate) fn measure(contestant: Contestant) -> Result<f64> {
     let before = resident_bytes()?;
-    let admitted = match contestant {
+    let after = match contestant {
         Contestant::Ours => {
             let home = Home::open(Reach::Memory, KEYS)?;
             let limiter = home.limiter(Rate::AMPLE)?;
-            let mut admitted = 0;
-            for rank in 0..KEYS {
-                let key = draw::text(&draw::key(rank));
-                admitted += u64::from(limiter.check(&key, 1)?.is_allowed());
-            }
-            (admitted, resident_bytes()?)
+            resident_when_filled(|key| Ok(limiter.check(key, 1)?.is_allowed()))?
         }
         Contestant::Peer => {
             let limiter = peers::governor_by_default(Rate::AMPLE)?;
-            let mut admitted = 0;
-            for rank in 0..KEYS {
-                let key = draw::text(&draw::key(rank));
-                admitted += u64::from(limiter.check_key(&key).is_ok());
-            }
-            (admitted, resident_bytes()?)
+            resident_when_filled(|key| Ok(limiter.check_key(key).is_ok()))?
         }
     };
-    let (admitted, after) = admitted;
+    Ok(after.saturating_sub(before) as f64 / KEYS as f64)
+}
+
+/// Checks each key once; resident memory after that, while the limiter is still there.
+fn resident_when_filled(check: impl Fn(&String) -> Result<bool>) -> Result<u64> {
+    let mut admitted = 0;
+    for rank in 0..KEYS {
+        admitted += u64::from(check(&draw::text(&draw::key(rank)))?);
+    }
     if admitted != KEYS {
         return Err(format!("{admitted} of {KEYS} keys admitted").into());
     }
-    Ok(after.saturating_sub(before) as f64 / KEYS as f64)
+    resident_bytes()
 }
 
 /// Resident memory of this process.

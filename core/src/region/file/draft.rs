@@ -123,7 +123,8 @@ impl Draft {
         let file = self.file.try_clone().map_err(failed)?;
         let memory = Memory::of_file(&file, geometry.len).map_err(failed)?;
         let header = Header::of(caps, &birth);
-        let region = Region::of_file(memory, &header, Backing::new(file, &self.path)?);
+        let backing = Backing::new(&file, &self.path)?.unnamed(file);
+        let region = Region::of_file(memory, &header, backing);
         region.initialise(birth);
         if !is_sparse {
             region.mark_all_allocated();
