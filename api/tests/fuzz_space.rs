@@ -134,6 +134,7 @@ fn try_url(text: &str) -> String {
     let expected: &[&str] = match text.split_once(':') {
         Some(("mem", "")) => &["opened"],
         Some(("quic", _)) => &["Unsupported"],
+        Some(("shm", path)) if path.starts_with("//") => &["Unsupported"],
         Some(("shm", path)) if path.starts_with('/') => {
             let is_a_file = !path.contains('\0') && !path.ends_with('/');
             let last = path.rsplit('/').find(|part| *part != ".");

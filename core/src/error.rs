@@ -41,7 +41,7 @@ pub enum Error {
     },
     /// This session has reached its share of the region's cap.
     #[error(
-        "this session already has {used} {what} in use, its share of the region's cap; \
+        "no room for another {what}: this process already has {used}, its share of the region's cap; \
          release some, or open the region with a larger share"
     )]
     ShareExceeded {

@@ -48,6 +48,11 @@ impl Url {
         let (scheme, rest) = url.split_once(':').ok_or_else(unknown)?;
         match scheme {
             "mem" if rest.is_empty() => Ok(Self::Mem),
+            // A name by the habit of other URLs, and not a file in the root.
+            "shm" if rest.starts_with("//") => Err(PlaceError::Unsupported {
+                url: url.to_owned(),
+                why: "a space has no host; use shm:NAME, or shm:/path for a file",
+            }),
             "shm" if rest.starts_with('/') => Ok(Self::ShmPath(file_path(url, rest)?)),
             "shm" => Ok(Self::Shm(RegionName::parse(rest)?)),
             "quic" => Err(PlaceError::Unsupported {

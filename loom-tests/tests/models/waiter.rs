@@ -3,7 +3,7 @@
 use sprag_core::lock::{Attempt, Grant, Released};
 use sprag_core::region::Caps;
 use sprag_core::session::Process;
-use sprag_core::waiter::{Poll, Sleeper, Ticket, Wake};
+use sprag_core::waiter::{PATIENCE_NS, Poll, Sleeper, Ticket, Wake};
 use sprag_core::{Engine, Name, SessionId};
 use sprag_loom_tests::{CAPS, MS, both, engine, model, three};
 
@@ -107,6 +107,36 @@ fn a_waiter_that_enqueues_while_the_holder_releases_is_granted_or_signalled() {
                     let outcome = wait(&engine, &name, waiter, &ticket);
                     (ticket, outcome)
                 },
+                move || wake_of(engine_2.release(&grant, || MS)),
+            )
+        };
+        let grant = outcome
+            .unwrap_or_else(|before| check_woken(&engine, &name, waiter, &ticket, before, &[wake]));
+        assert_eq!(wake_of(engine.release(&grant, || MS)), None);
+        check_nothing_left(&engine, &name, holder);
+    });
+}
+
+#[test]
+fn a_waiter_that_was_passed_over_and_looks_again_while_the_holder_releases_is_granted_or_signalled()
+{
+    model("look again against release").check(|| {
+        let (engine, [holder, waiter]) = engine(CAPS);
+        let name = engine.lock_name(b"lock").unwrap();
+        let grant = hold(&engine, &name, holder);
+        let ticket = engine.enqueue(&name, waiter, MS, DEADLINE).unwrap();
+        engine.release(&grant, || MS);
+        // It lets the lock lie, and a newcomer takes it.
+        let attempt = engine.try_acquire(&name, holder, MS + PATIENCE_NS, LEASE);
+        let Attempt::Granted(grant) = attempt.unwrap() else {
+            unreachable!("its patience is over");
+        };
+
+        let (outcome, wake) = {
+            let engine_2 = engine.clone();
+            both(
+                &engine,
+                || wait(&engine, &name, waiter, &ticket),
                 move || wake_of(engine_2.release(&grant, || MS)),
             )
         };
