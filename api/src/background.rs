@@ -2,7 +2,7 @@
 //!
 //! It starts with the first of either and ends with the last, at once: whoever ends the last rings, since
 //! the thread keeps the space open for as long as it runs. It sleeps on the session's doorbell,
-//! which whoever frees a lock rings for a waiting future, until the next lease is due.
+//! which whoever frees a lock rings for a waiting future, until the next lease is due or the next look.
 
 use crate::lock::KeepAlive;
 use crate::space::Inner;
@@ -19,6 +19,8 @@ use std::task::Waker;
 
 /// A lease is renewed when this part of it is left: two more tries fit before it ends.
 const RENEW_AT: u64 = 3;
+/// Holds are looked at this often, so that one taken away by force is told of long before its renewal.
+const LOOK_NS: u64 = 200_000_000;
 
 #[derive(Default)]
 pub(crate) struct Background {
@@ -28,7 +30,7 @@ pub(crate) struct Background {
 #[derive(Default)]
 struct State {
     is_running: bool,
-    /// Whether the thread looks again within [`PROBE_NS`], rather than when the next lease is due.
+    /// Whether the thread looks again within [`PROBE_NS`], rather than for the leases.
     is_probing: bool,
     /// The last number given to a lease or to a future's wait.
     last_id: u64,
@@ -172,9 +174,16 @@ fn run(space: &Weak<Inner>) {
         let mut lost = Vec::new();
         let mut state = inner.background.state.lock();
         let wakers: Vec<Waker> = state.futures.drain(..).map(|(_, waker)| waker).collect();
-        state
-            .leases
-            .retain_mut(|lease| renew(&inner, lease, now_ns, &mut lost));
+        let is_in_place = state.leases.is_empty() || inner.check_in_place().is_ok();
+        state.leases.retain_mut(|lease| {
+            let is_kept = is_in_place && keep(&inner, lease, now_ns);
+            if !is_kept {
+                // A loss that is told shows in the hold as well.
+                lease.deadline_ns.store(0, Ordering::Relaxed);
+                lost.extend(lease.on_lost.take());
+            }
+            is_kept
+        });
         let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
         let is_waiting = !wakers.is_empty();
         state.is_running = state.waits > 0 || next_ns.is_some();
@@ -191,7 +200,9 @@ fn run(space: &Weak<Inner>) {
         if is_over {
             return;
         }
-        let mut sleep_ns = next_ns.map_or(PROBE_NS, |next_ns| next_ns.saturating_sub(now_ns));
+        let mut sleep_ns = next_ns.map_or(PROBE_NS, |next_ns| {
+            next_ns.saturating_sub(now_ns).min(LOOK_NS)
+        });
         if is_waiting {
             sleep_ns = sleep_ns.min(PROBE_NS);
         }
@@ -199,40 +210,28 @@ fn run(space: &Weak<Inner>) {
     }
 }
 
-/// Renews a lease if it is due; `false` when it is not to be renewed any more.
-fn renew(
-    inner: &Inner,
-    lease: &mut Renewal,
-    now_ns: u64,
-    lost: &mut Vec<Arc<dyn Fn() + Send + Sync>>,
-) -> bool {
+/// Looks at a hold, and renews its lease if that is due; `false` when it is lost.
+fn keep(inner: &Inner, lease: &mut Renewal, now_ns: u64) -> bool {
+    if !inner.engine.is_held(&lease.grant, now_ns) {
+        return false;
+    }
     if now_ns < lease.due_ns {
         return true;
     }
     if now_ns >= lease.until_ns {
         // Asked for: the hold now ends with its lease, by the holder's own clock.
         lease.due_ns = lease.deadline_ns.load(Ordering::Relaxed);
-        if now_ns < lease.due_ns && inner.engine.is_held(&lease.grant, now_ns) {
-            return true;
-        }
-        lost.extend(lease.on_lost.take());
-        return false;
+        return now_ns < lease.due_ns;
     }
-    let is_in_place = inner.check_in_place().is_ok();
-    match inner.engine.renew(&lease.grant, now_ns, lease.lease_ns) {
-        Ok(Renewed::Until(_)) if is_in_place => {
-            lease
-                .deadline_ns
-                .store(now_ns + lease.lease_ns, Ordering::Relaxed);
-            lease.due_ns = now_ns + lease.lease_ns / RENEW_AT;
-            true
-        }
-        _ => {
-            lease.deadline_ns.store(0, Ordering::Relaxed);
-            lost.extend(lease.on_lost.take());
-            false
-        }
+    let renewed = inner.engine.renew(&lease.grant, now_ns, lease.lease_ns);
+    if let Ok(Renewed::Until(_)) = renewed {
+        lease
+            .deadline_ns
+            .store(now_ns + lease.lease_ns, Ordering::Relaxed);
+        lease.due_ns = now_ns + lease.lease_ns / RENEW_AT;
+        return true;
     }
+    false
 }
 
 /// A future's place in a lock's queue.

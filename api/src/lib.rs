@@ -7,6 +7,14 @@
 //! | `mem:` | the threads of this process | nothing |
 //! | `shm:NAME`, `shm:/path` | the processes of this host | any of them dying at any instruction |
 //!
+//! Each opening of `mem:` makes a space of its own, which has nothing in common with the others: to share
+//! one, clone the [`Space`]. `shm:NAME` is the file `NAME.sprag` in `$SPRAG_DIR`, or else in
+//! `/dev/shm/sprag-UID`, so another user, or another `SPRAG_DIR`, has another space of that name.
+//! `shm:/path` is that very file.
+//!
+//! What is promised where, and what no lock can promise:
+//! [docs/guarantees.md](../../../docs/guarantees.md) in the repository.
+//!
 //! ```
 //! use std::time::Duration;
 //!
@@ -25,6 +33,16 @@
 //! let api = space.limiter("api", "100/minute;burst=20")?;
 //! let decision = api.check("user:42", 1)?;
 //! assert!(decision.is_allowed());
+//! # Ok::<(), sprag::Error>(())
+//! ```
+//!
+//! Names and keys are bytes. For a number, its own bytes are the cheapest:
+//!
+//! ```
+//! # let space = sprag::Space::open("mem:")?;
+//! let id: u64 = 42;
+//! let hold = space.lock(&id.to_be_bytes())?.acquire()?;
+//! assert!(space.limiter("api", "5/s")?.check(&id.to_be_bytes(), 1)?.is_allowed());
 //! # Ok::<(), sprag::Error>(())
 //! ```
 //!
@@ -74,7 +92,8 @@ pub mod embed {
 /// What a [`Limit`] is made of: its algorithms, its bounds, and why one is refused.
 pub mod limit {
     pub use sprag_core::limit::{
-        Algorithm, COUNT_MAX, Limit, LimitError, PERIOD_NS_MAX, TIME_NS_MAX, WINDOW_PERIOD_NS_MIN,
+        Algorithm, COUNT_MAX, Limit, LimitError, PERIOD_NS_MAX, REDUCED_COUNT_MAX, TIME_NS_MAX,
+        WINDOW_PERIOD_NS_MIN,
     };
 }
 

@@ -44,7 +44,7 @@ impl Decision {
 
     /// How long until a further check of `cost` would be allowed, if nobody else takes any: zero if it
     /// would be at once, `None` if it never can be.
-    pub fn wait_for(&self, cost: u64) -> Option<Duration> {
+    pub fn retry_after_for(&self, cost: u64) -> Option<Duration> {
         self.0.decision.wait_ns_for(cost).map(Duration::from_nanos)
     }
 
@@ -141,6 +141,19 @@ impl Limiter {
     /// and its decision. One clock reading, and the memory of the next keys fetched ahead: for large
     /// tables about half the time of as many single checks. It fails as [`check`](Self::check) does: for a
     /// key out of its bounds before any is decided.
+    ///
+    /// ```
+    /// let space = sprag::Space::open("mem:")?;
+    /// let api = space.limiter("api", "2/hour")?;
+    /// let mut refused = Vec::new();
+    /// api.check_batch(&["ann", "bob", "ann", "ann"], 1, |at, decision| {
+    ///     if !decision.is_allowed() {
+    ///         refused.push(at);
+    ///     }
+    /// })?;
+    /// assert_eq!(refused, [3], "ann's third");
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
     pub fn check_batch<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

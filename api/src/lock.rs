@@ -183,6 +183,24 @@ impl<'s> Lock<'s> {
     /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
     /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
     /// granted meanwhile. It fails as [`try_acquire`](Self::try_acquire) does, and with [`Error::Thread`].
+    ///
+    /// ```
+    /// use sprag::{Lock, Space};
+    ///
+    /// async fn report(lock: Lock<'static>) -> sprag::Result<u64> {
+    ///     let hold = lock.acquire_async().await?; // may be held across other awaits
+    ///     let token = hold.token();
+    ///     hold.release()?;
+    ///     Ok(token)
+    /// }
+    ///
+    /// let space = Space::open("mem:")?;
+    /// let task = report(space.lock("nightly-report")?.into_owned()); // can be spawned
+    /// # let mut task = std::pin::pin!(task);
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # assert!(task.as_mut().poll(&mut context).is_ready());
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
     pub fn acquire_async(&self) -> Acquire<'s> {
         Acquire {
             lock: self.clone(),
@@ -306,6 +324,9 @@ fn finish_release(inner: &Inner, released: Released) -> bool {
 /// [`is_valid`](Self::is_valid) before each step that needs the lock, and send [`token`](Self::token)
 /// along to a fence, which is the only thing that stops a step already under way.
 ///
+/// It borrows its space; one that is stored or sent is a `Hold<'static>`, by
+/// [`into_owned`](Self::into_owned) or from a lock that was made [owned](Lock::into_owned).
+///
 /// One that is forgotten ([`std::mem::forget`], a leak) holds the lock until its lease ends or the space is
 /// closed; kept alive, until [`KeepAlive::at_most`] is over.
 #[must_use = "dropping a hold releases the lock"]
@@ -363,9 +384,11 @@ impl Hold<'_> {
             && inner.check_in_place().is_ok()
     }
 
-    /// The grant and the holder's own deadline, for whoever releases in this hold's stead.
-    pub(crate) fn into_parts(mut self) -> (Grant, u64) {
-        (self.take_grant(), self.deadline_ns)
+    /// Whether the engine knows of it, also when so little of the lease is left that the holder is told
+    /// otherwise.
+    pub(crate) fn is_held_by_engine(&self) -> bool {
+        let inner = &*self.space;
+        inner.engine.is_held(&self.grant, inner.precise_ns())
     }
 
     /// The grant, of which nothing is left to do here.
@@ -411,10 +434,23 @@ impl Hold<'_> {
     }
 
     /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
-    /// dropped, lost, or `options.at_most` is over. [`Error::Thread`] if that thread can't be started.
+    /// dropped, lost, or `options.at_most` is over. A second call replaces what the first asked for, also its
+    /// callback. [`Error::Lost`] if the hold was lost already, and nothing is called back then;
+    /// [`Error::Thread`] if that thread can't be started.
+    ///
+    /// How often it is renewed, and when a loss is told: [`KeepAlive`].
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
+        self.replace_keep_alive(options).map(drop)
+    }
+
+    /// [`keep_alive`](Self::keep_alive), with what it replaces, for the caller to drop.
+    pub(crate) fn replace_keep_alive(&mut self, options: KeepAlive) -> Result<Option<Kept>> {
         let inner = self.space.to_arc();
         inner.check_process()?;
+        inner.check_in_place()?;
+        if !self.is_held_by_engine() {
+            return Err(lost(&inner, self.grant, self.name_hash));
+        }
         let kept = inner.background.keep(
             &inner,
             self.grant,
@@ -422,8 +458,7 @@ impl Hold<'_> {
             self.lease_ns,
             options,
         )?;
-        self.kept = Some(kept);
-        Ok(())
+        Ok(self.kept.replace(kept))
     }
 
     /// Releases the lock, and says whether it was still held: [`Error::Lost`] if not.
@@ -456,6 +491,20 @@ impl Hold<'_> {
     /// Lets the hold live on without this process, until its lease ends or somebody releases it by
     /// the token returned: for scripts that acquire and release with two commands. The lease starts anew.
     /// [`Error::Lost`] once it is over.
+    ///
+    /// ```
+    /// use sprag::Space;
+    ///
+    /// let space = Space::open("mem:")?; // two processes would open the same shm:NAME
+    /// let lock = space.lock("deploy")?;
+    /// let token = lock.acquire()?.detach()?; // to be told to whoever goes on
+    ///
+    /// let hold = lock.adopt_token(token)?; // a Hold as any other, under the same token
+    /// assert_eq!(hold.token(), token);
+    /// hold.release()?;
+    /// assert!(lock.release_token(token).is_err(), "nobody's any more");
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
     pub fn detach(mut self) -> Result<u64> {
         self.kept = None;
         let inner = &*self.space;
@@ -497,13 +546,45 @@ impl fmt::Debug for Hold<'_> {
 }
 
 /// How a hold is kept alive.
+///
+/// The lease is renewed each time a third of it is over, so that two more tries fit before it ends, and the
+/// hold is looked at every 200 ms besides. So a lock that was broken, or whose region was removed, is told
+/// of within 200 ms, and a lease that could not be renewed by its end, as far as the system lets the
+/// background thread run. From then on [`Hold::is_valid`] is false as well.
+///
+/// A callback captures what it is to know of the hold:
+///
+/// ```
+/// use sprag::{KeepAlive, Space};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// let space = Space::open("mem:")?;
+/// let (name, stop) = ("nightly-report", Arc::new(AtomicBool::new(false)));
+/// let mut hold = space.lock(name)?.acquire()?;
+/// let (token, told) = (hold.token(), stop.clone());
+/// hold.keep_alive(KeepAlive {
+///     on_lost: Some(Arc::new(move || {
+///         eprintln!("lost {name}, held under token {token}");
+///         told.store(true, Ordering::Relaxed);
+///     })),
+///     ..KeepAlive::default()
+/// })?;
+/// while !stop.load(Ordering::Relaxed) {
+///     // A step of the work, for as long as there is some.
+///     # break;
+/// }
+/// hold.release()?;
+/// # Ok::<(), sprag::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct KeepAlive {
-    /// Stop renewing after this long; 24 hours by default. A holder that hangs for good must lose the
-    /// lock one day.
+    /// How long after the call renewing stops; 24 hours by default. The hold then lasts until its lease
+    /// ends, which counts as its loss and is told so. A holder that hangs for good must lose the lock one
+    /// day; [`Duration::MAX`] for one that may not.
     pub at_most: Duration,
-    /// Called once, in the background thread, when the hold is lost; nothing by default. It must not
-    /// block.
+    /// Called once, in the background thread, when the hold is lost; nothing by default. Never for a hold
+    /// that is released, dropped or detached. It must not block, since that thread renews the others.
     pub on_lost: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 

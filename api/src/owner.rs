@@ -3,10 +3,9 @@
 //! Depth is counted here, in the owner's handle; the engine sees one acquire and one release. So a
 //! retried release never counts twice, and an owner may cross threads and tasks at will.
 
-use crate::lock::{Hold, check_ttl, release};
-use crate::{Error, Result, Space};
+use crate::lock::check_ttl;
+use crate::{Error, Hold, KeepAlive, Result, Space};
 use parking_lot::{Condvar, Mutex};
-use sprag_core::lock::Grant;
 use sprag_core::readable::Readable;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,6 +17,26 @@ use std::time::{Duration, Instant};
 ///
 /// An owner that acquires a lock it already holds gets the same hold again: same token, same lease.
 /// The lock is released with the last of them.
+///
+/// ```
+/// use sprag::{KeepAlive, Owner, Space};
+///
+/// fn transfer(owner: &Owner) -> sprag::Result<()> {
+///     let hold = owner.lock("accounts")?.acquire()?;
+///     hold.keep_alive(KeepAlive::default())?; // however long it takes
+///     audit(owner)?;
+///     hold.release()
+/// }
+///
+/// fn audit(owner: &Owner) -> sprag::Result<()> {
+///     let _hold = owner.lock("accounts")?.acquire()?; // no deadlock: it is this owner's already
+///     Ok(())
+/// }
+///
+/// let space = Space::open("mem:")?;
+/// transfer(&space.owner())?;
+/// # Ok::<(), sprag::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Owner {
     space: Space,
@@ -33,11 +52,7 @@ struct Shared {
 /// A lock that the owner holds, or that one of its threads is about to.
 enum Held {
     Acquiring,
-    By {
-        grant: Grant,
-        deadline_ns: u64,
-        depth: u32,
-    },
+    By { hold: Hold<'static>, depth: u32 },
 }
 
 impl Owner {
@@ -73,6 +88,9 @@ impl fmt::Debug for Owner {
 
 /// A handle on a named lock, re-entrant for its owner. Made by [`Owner::lock`]; to store or send one, see
 /// [`into_owned`](Self::into_owned).
+///
+/// It has no `acquire_async`: threads of one owner wait for each other as threads. A task that must not
+/// block takes a [`crate::Lock`].
 #[derive(Clone)]
 pub struct OwnerLock<'o> {
     owner: Cow<'o, Owner>,
@@ -126,24 +144,21 @@ impl<'o> OwnerLock<'o> {
         loop {
             match held.get_mut(&self.name) {
                 None => break,
-                Some(Held::By {
-                    grant,
-                    deadline_ns,
-                    depth,
-                }) => {
-                    let now_ns = owner.space.inner.precise_ns();
-                    if !owner.space.inner.engine.is_held(grant, now_ns) {
-                        let token = grant.token;
+                Some(Held::By { hold, depth }) => {
+                    let token = hold.token();
+                    if !hold.is_held_by_engine() {
                         // Told once; the next one begins anew, also if a hold was forgotten.
-                        held.remove(&self.name);
+                        let lost = held.remove(&self.name);
+                        drop(held);
+                        // With its callback, whose captures may have a hold of this owner's to drop.
+                        drop(lost);
                         return Err(Error::lost(Some(&self.name), token));
                     }
                     *depth = depth.checked_add(1).ok_or_else(|| Error::TooDeep {
                         lock: Readable(&self.name).to_string(),
                         depth: *depth,
                     })?;
-                    let (token, deadline_ns) = (grant.token, *deadline_ns);
-                    return Ok(Some(self.hold(token, deadline_ns)));
+                    return Ok(Some(self.hold(token)));
                 }
                 // Another thread of the same owner waits for it: share what it gets.
                 Some(Held::Acquiring) => match give_up_at {
@@ -160,17 +175,10 @@ impl<'o> OwnerLock<'o> {
         let acquired = self.acquire_first(give_up_at);
         let mut held = shared.held.lock();
         let result = match acquired {
-            Ok(Some((grant, deadline_ns))) => {
-                let token = grant.token;
-                held.insert(
-                    self.name.clone(),
-                    Held::By {
-                        grant,
-                        deadline_ns,
-                        depth: 1,
-                    },
-                );
-                Ok(Some(self.hold(token, deadline_ns)))
+            Ok(Some(hold)) => {
+                let token = hold.token();
+                held.insert(self.name.clone(), Held::By { hold, depth: 1 });
+                Ok(Some(self.hold(token)))
             }
             Ok(None) => {
                 held.remove(&self.name);
@@ -186,7 +194,7 @@ impl<'o> OwnerLock<'o> {
         result
     }
 
-    fn acquire_first(&self, give_up_at: Option<Instant>) -> Result<Option<(Grant, u64)>> {
+    fn acquire_first(&self, give_up_at: Option<Instant>) -> Result<Option<Hold<'static>>> {
         let mut lock = self.owner.space.lock(&self.name)?;
         if let Some(ttl) = self.ttl {
             lock = lock.ttl(ttl)?;
@@ -195,15 +203,14 @@ impl<'o> OwnerLock<'o> {
             Some(at) => lock.acquire_timeout(at.saturating_duration_since(Instant::now()))?,
             None => Some(lock.acquire()?),
         };
-        Ok(hold.map(Hold::into_parts))
+        Ok(hold.map(Hold::into_owned))
     }
 
-    fn hold(&self, token: u64, deadline_ns: u64) -> OwnerHold<'o> {
+    fn hold(&self, token: u64) -> OwnerHold<'o> {
         OwnerHold {
             owner: self.owner.clone(),
             name: self.name.clone(),
             token,
-            deadline_ns,
             is_over: false,
         }
     }
@@ -220,12 +227,15 @@ impl fmt::Debug for OwnerLock<'_> {
 }
 
 /// One of an owner's holds on a lock; the last one dropped releases it.
+///
+/// There is one lease beneath all of them: what one renews, extends or keeps alive, all have, and when it
+/// is over or the lock is broken, all have lost it. A lease that is kept alive stays so until the last of
+/// them is released.
 #[must_use = "dropping the last hold releases the lock"]
 pub struct OwnerHold<'o> {
     owner: Cow<'o, Owner>,
     name: Vec<u8>,
     token: u64,
-    deadline_ns: u64,
     /// Whether it was given up, or handed on.
     is_over: bool,
 }
@@ -239,7 +249,6 @@ impl OwnerHold<'_> {
             owner: Cow::Owned(Owner::clone(&self.owner)),
             name: std::mem::take(&mut self.name),
             token: self.token,
-            deadline_ns: self.deadline_ns,
             is_over: false,
         }
     }
@@ -249,9 +258,40 @@ impl OwnerHold<'_> {
         self.token
     }
 
-    /// Whether the lease still runs, by the holder's own clock.
+    /// Whether the lease still runs, by the holder's own clock, as [`Hold::is_valid`] says. Takes the
+    /// owner's own mutex, so it is not for signal handlers.
     pub fn is_valid(&self) -> bool {
-        self.owner.space.inner.is_in_lease(self.deadline_ns)
+        self.with(|hold| hold.is_valid()).unwrap_or(false)
+    }
+
+    /// What is left of the lease by the holder's own clock; zero once it is over.
+    pub fn lease_left(&self) -> Duration {
+        self.with(|hold| hold.lease_left()).unwrap_or_default()
+    }
+
+    /// Whether the lock is still held under this token, by the engine's word, as [`Hold::is_held`] says.
+    pub fn is_held(&self) -> bool {
+        self.with(|hold| hold.is_held()).unwrap_or(false)
+    }
+
+    /// Starts the lease anew for every depth, as [`Hold::renew`]. [`Error::Lost`] once it is over.
+    pub fn renew(&self) -> Result<()> {
+        self.with(Hold::renew)?
+    }
+
+    /// [`renew`](Self::renew) with another length: 1 ms to 366 days.
+    pub fn extend(&self, ttl: Duration) -> Result<()> {
+        self.with(|hold| hold.extend(ttl))?
+    }
+
+    /// Has the lease renewed in the background for every depth, as [`Hold::keep_alive`], until the last
+    /// hold is released. It replaces what an earlier call asked for, at whichever depth that was.
+    pub fn keep_alive(&self, options: KeepAlive) -> Result<()> {
+        // A callback's captures may have a hold of this owner's to drop, so the last of the one refused and
+        // of the one replaced go here, without the owner's mutex.
+        let _on_lost = options.on_lost.clone();
+        let replaced = self.with(|hold| hold.replace_keep_alive(options))?;
+        replaced.map(drop)
     }
 
     /// Gives up this hold; the last one releases the lock. [`Error::Lost`] if it was lost before.
@@ -259,30 +299,35 @@ impl OwnerHold<'_> {
         self.end()
     }
 
+    /// Asks the one hold beneath all depths. [`Error::Lost`] if the owner has it no more.
+    fn with<T>(&self, ask: impl FnOnce(&mut Hold<'static>) -> T) -> Result<T> {
+        self.owner.space.inner.check_process()?;
+        match self.owner.shared.held.lock().get_mut(&self.name) {
+            // Another token: lost, and the owner has the lock again by a later hold.
+            Some(Held::By { hold, .. }) if hold.token() == self.token => Ok(ask(hold)),
+            _ => Err(Error::lost(Some(&self.name), self.token)),
+        }
+    }
+
     fn end(&mut self) -> Result<()> {
         self.is_over = true;
-        let inner = &*self.owner.space.inner;
-        inner.check_process()?;
+        self.owner.space.inner.check_process()?;
         let mut held = self.owner.shared.held.lock();
-        let lost = || Err(Error::lost(Some(&self.name), self.token));
-        let Some(Held::By { grant, depth, .. }) = held.get_mut(&self.name) else {
-            return lost();
-        };
-        if grant.token != self.token {
-            // Lost, and the owner has the lock again by a later hold.
-            return lost();
+        match held.get_mut(&self.name) {
+            Some(Held::By { hold, depth }) if hold.token() == self.token => {
+                if *depth > 1 {
+                    *depth -= 1;
+                    return Ok(());
+                }
+            }
+            // Another token: lost, and the owner has the lock again by a later hold.
+            _ => return Err(Error::lost(Some(&self.name), self.token)),
         }
-        if *depth > 1 {
-            *depth -= 1;
-            return Ok(());
-        }
-        let grant = *grant;
-        held.remove(&self.name);
+        let last = held.remove(&self.name);
         drop(held);
-        if release(inner, &grant) {
-            Ok(())
-        } else {
-            lost()
+        match last {
+            Some(Held::By { hold, .. }) => hold.release(),
+            _ => Ok(()),
         }
     }
 }

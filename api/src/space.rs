@@ -121,6 +121,8 @@ impl SpaceBuilder {
 
     /// Opens the space at `url`: `mem:`, `shm:NAME` or `shm:/path`. Costs some dozen system calls.
     ///
+    /// Each opening of `mem:` makes another space; to share one, clone the [`Space`].
+    ///
     /// # Errors
     ///
     /// [`Error::Place`] for a URL or a place that can't be used, [`Error::Host`] when the host refuses a

@@ -4,6 +4,7 @@ use sprag::{KeepAlive, Lock, ManualClock, Space};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -58,6 +59,23 @@ fn a_future_behind_a_holder_that_is_late_is_woken_though_no_renewal_is_due_for_l
     let ttl = Duration::from_millis(50);
     std::mem::forget(late.clone().ttl(ttl).unwrap().acquire().unwrap());
     assert!(acquires_soon(&late));
+}
+
+// property 5
+#[test]
+fn a_broken_lock_is_told_of_though_no_renewal_is_due_for_long() {
+    let space = Space::open("mem:").unwrap();
+    let lock = space.lock("kept").unwrap().ttl(LONG).unwrap();
+    let mut kept = lock.acquire().unwrap();
+    let (sender, receiver) = channel();
+    kept.keep_alive(KeepAlive {
+        on_lost: Some(Arc::new(move || sender.send(()).unwrap())),
+        ..KeepAlive::default()
+    })
+    .unwrap();
+    space.break_lock("kept").unwrap();
+    receiver.recv_timeout(SOON).unwrap();
+    assert!(!kept.is_valid());
 }
 
 struct Panics;

@@ -5,14 +5,19 @@
 use sprag::{Space, SpaceBuilder};
 
 use crate::error::Error;
+#[cfg(target_os = "linux")]
+use crate::printable;
 
 /// The space, from the arguments that all subcommands share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
-    /// The space to work on: shm:NAME, shm:/path, or mem: [default: shm:default]
+    /// The space to work on: shm:NAME or shm:/path; if none is named, shm:default
     ///
     /// shm:NAME is shared by the processes of one user on this host, by a file in $SPRAG_DIR or else
-    /// /dev/shm/sprag-UID. shm:/path is that very file. mem: is this process's own and gone with it.
+    /// /dev/shm/sprag-UID. shm:/path is that very file.
+    ///
+    /// Not for replay, completions and region ls, which work on no space or on all, nor for region resize
+    /// and rm, which name theirs. bench makes a space of its own if none is named, and takes mem: too.
     #[arg(
         long = "at",
         value_name = "URL",
@@ -24,7 +29,8 @@ pub(crate) struct At {
     /// Let the file's group use the space too
     ///
     /// A new region is then created with mode 0660. One that its group can reach is refused without
-    /// this, since whoever can write to it can take any lock.
+    /// this, since whoever can write to it can take any lock. What only looks needs it too, where the
+    /// directory is the group's.
     #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) group_shared: bool,
 }
@@ -47,6 +53,21 @@ impl At {
             let text =
                 "--group-shared has no meaning with --at mem:, which has no file; leave it out";
             return Err(Error::Usage(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Refuses to take a region for shared that is its owner's alone, for those who would create one.
+    pub(crate) fn check_shared(&self) -> Result<(), Error> {
+        #[cfg(target_os = "linux")]
+        if self.group_shared
+            && let Ok(info) = sprag::region::probe(self.url(), true)
+            && !info.group_shared
+        {
+            let path = printable::harmless(&info.path.display().to_string());
+            return Err(Error::Usage(format!(
+                "{path} exists and is its owner's alone, which --group-shared does not change; chmod 660 it, or leave --group-shared out"
+            )));
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ use self::crew::Crew;
 use self::worker::{Job, Plan};
 use crate::at::At;
 use crate::error::Error;
-use crate::{clock, number, output, span};
+use crate::{clock, duration, number, output, span};
 
 /// How long workers run before anything counts.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -87,8 +87,8 @@ struct Common {
     contenders: Vec<u32>,
 
     /// How long each measurement takes
-    #[arg(long, default_value_t = 1, value_parser = number::within::<u64>(1..=3_600), allow_hyphen_values = true)]
-    seconds: u64,
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::measurement, allow_hyphen_values = true)]
+    seconds: Duration,
 
     /// Print a JSON object
     #[arg(long)]
@@ -209,12 +209,12 @@ impl Ground {
     }
 
     /// Runs `job` by so many workers for so long.
-    fn run(&self, job: Job, contenders: u32, seconds: u64) -> Result<samples::Samples, Error> {
+    fn run(&self, job: Job, contenders: u32, seconds: Duration) -> Result<samples::Samples, Error> {
         let crew = Crew::hire(self, job, contenders)?;
         let start_ns = clock::boot_ns() + span::nanoseconds(WARM_UP);
         let plan = Plan {
             start_ns,
-            end_ns: start_ns + seconds * 1_000_000_000,
+            end_ns: start_ns + span::nanoseconds(seconds),
             timed_every: if contenders == 1 { 16 } else { 1 },
         };
         crew.work(plan)
@@ -232,9 +232,9 @@ impl Drop for Ground {
 }
 
 impl Report {
-    fn lock(&mut self, ground: &Ground, contenders: u32, seconds: u64) -> Result<(), Error> {
+    fn lock(&mut self, ground: &Ground, contenders: u32, seconds: Duration) -> Result<(), Error> {
         let samples = ground.run(Job::Lock, contenders, seconds)?;
-        let rate = samples.operations as f64 / seconds as f64;
+        let rate = samples.operations as f64 / seconds.as_secs_f64();
         let row = Row::new("acquire", contenders, ground, &samples.spans, Some(rate));
         self.rows.push(row);
         if contenders > 1 {
@@ -249,11 +249,11 @@ impl Report {
         &mut self,
         ground: &Ground,
         contenders: u32,
-        seconds: u64,
+        seconds: Duration,
         keys: NonZeroU32,
     ) -> Result<(), Error> {
         let samples = ground.run(Job::Limit { keys }, contenders, seconds)?;
-        let rate = samples.operations as f64 / seconds as f64;
+        let rate = samples.operations as f64 / seconds.as_secs_f64();
         let row = Row::new("check", contenders, ground, &samples.spans, Some(rate));
         self.rows.push(row);
         Ok(())

@@ -19,7 +19,7 @@ use crate::{output, printable};
 #[command(after_help = "Exit codes:
   0  the lock was held and is not any more
   1  the lock was not held; nothing was changed
-  2  an argument is wrong, or something failed")]
+  2  an argument is wrong, there is no such space, or something failed")]
 pub(crate) struct Args {
     /// The lock's name
     name: OsString,

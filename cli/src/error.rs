@@ -3,8 +3,6 @@
 use std::io;
 use std::process::ExitCode;
 
-use sprag::EngineError;
-
 #[cfg(target_os = "linux")]
 use crate::lock;
 use crate::{output, replay};
@@ -34,13 +32,17 @@ pub(crate) enum Error {
     },
     /// The region stays, since it is in use.
     #[error(
-        "{path} is in use by {sessions} open sessions and {detached} detached holds; stop its users first, or give --force to take it away from them"
+        "{path} is in use by {sessions} open sessions and {detached} detached holds; {way_out}"
     )]
     InUse {
         path: String,
         sessions: u32,
         detached: u32,
+        way_out: String,
     },
+    /// There is no such region to work on.
+    #[error("there is no region at {path}; sprag region ls lists those there are")]
+    NoRegion { path: String },
     /// Standard output can't be written to.
     #[error("cannot write to standard output: {0}; free some space or send it elsewhere")]
     Write(#[from] io::Error),
@@ -61,9 +63,7 @@ impl Error {
     /// from a command's own.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::InUse { .. } | Self::Space(sprag::Error::Engine(EngineError::InUse { .. })) => {
-                output::NO.into()
-            }
+            Self::InUse { .. } => output::NO.into(),
             #[cfg(target_os = "linux")]
             Self::Lock(error) => error.exit_code(),
             Self::Replay(error) => error.exit_code(),

@@ -75,6 +75,8 @@ struct Answer {
 /// Asks, and prints the answer.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.check()?;
+    at.refuse_memory("limit")?;
+    at.check_shared()?;
     // Before anything is created for their sake.
     for (what, name) in [("limiter name", &args.name), ("key", &args.key)] {
         let len = name.len();
@@ -121,7 +123,7 @@ fn ask(args: &Args, limiter: &Limiter) -> Result<Answer, Error> {
     let key = printable::bytes(&args.key);
     if args.peek {
         let state = limiter.peek(key)?;
-        let retry_after = state.wait_for(args.cost);
+        let retry_after = state.retry_after_for(args.cost);
         let allowed = retry_after == Some(Duration::ZERO);
         return Ok(Answer::new(allowed, retry_after, &state));
     }

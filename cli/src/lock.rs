@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!            ┌── token     no CMD: take and print, release, renew
-//!  Args ─────┤
+//!  Args ─────┼── turn      waits for the lock, and leaves the queue when it is to end
 //!            └── supervise ──┬── guard      how long CMD may go on
 //!                            ├── child      CMD's process and its group
 //!                            ├── signals    what is caught, to be passed on
@@ -11,30 +11,30 @@
 //! ```
 
 mod child;
-mod duration;
 mod guard;
 mod shown;
 mod signals;
 mod supervise;
 mod terminal;
 mod token;
+mod turn;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{EngineError, Hold, Lock, PlaceError, Span};
+use sprag::{EngineError, Hold, Lock, LockInfo, PlaceError, Space, Span};
 
 use self::guard::Loss;
 use self::shown::Shown;
 use self::supervise::Times;
 use crate::at::At;
-use crate::{number, printable};
+use crate::{duration, number, printable};
 
 /// The exit codes that are not CMD's own. The page of the command has the same table.
 mod code {
-    /// An argument is wrong (`EX_USAGE`, as flock has it).
+    /// An argument is wrong (`EX_USAGE`, as flock has it), or what is asked for waits for itself.
     pub(super) const USAGE: u8 = 64;
     /// `--try`, and the lock was not free (`EX_TEMPFAIL`).
     pub(super) const BUSY: u8 = 75;
@@ -52,10 +52,15 @@ mod code {
     pub(super) const SIGNAL: u8 = 128;
 }
 
+/// What a command finds the lock's name in.
+const KEY: &str = "SPRAG_KEY";
+/// And the token.
+const TOKEN: &str = "SPRAG_TOKEN";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0..255   CMD's own, or 128 + N if signal N ended it
-  64       an argument is wrong
+  64       an argument is wrong, or sprag lock would wait for itself
   75       --try: somebody else has the lock (-E sets another code)
   123      the lock was lost while CMD ran, or is not held under TOKEN
   124      --wait: the time was over before the lock's turn came (-E sets another code)
@@ -64,8 +69,11 @@ Exit codes:
   127      CMD was not found
 
 Examples:
-  sprag lock nightly -- pg_dump shop       wait for the turn, then run
-  sprag lock --try nightly -- pg_dump shop run now or not at all
+  # Wait for the turn, then run
+  sprag lock nightly -- pg_dump shop
+  # Run now or not at all
+  sprag lock --try nightly -- pg_dump shop
+  # Hold a lock over several commands of a script
   token=$(sprag lock --acquire --wait 5s --ttl 10m deploy) || exit
   sprag lock --release \"$token\" deploy";
 
@@ -143,7 +151,7 @@ pub(crate) struct Args {
     name: Option<OsString>,
 
     /// The command and its arguments
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
     rest: Vec<OsString>,
 }
 
@@ -172,15 +180,17 @@ pub(crate) enum Error {
     /// Arguments that don't go together.
     #[error("{0}")]
     Usage(String),
-    /// What a space of one process can't do.
-    #[error("{mode} is of no use with --at mem:, which ends with this command; use --at shm:NAME")]
-    Memory { mode: &'static str },
     /// The name or the URL is wrong.
     #[error(transparent)]
     Argument(sprag::Error),
     /// The lock is not free.
     #[error("the lock {name} is not free; try again later, or wait for it with --wait 5s")]
     Busy { name: Shown, code: u8 },
+    /// It is part of the command that the lock is held for.
+    #[error(
+        "the lock {name} is held by the command that this is part of (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
+    )]
+    Nested { name: Shown, token: u64 },
     /// The lock's turn did not come in time.
     #[error("the lock {name} was not free within {}; try again later, or wait longer", Span(*wait))]
     TimedOut {
@@ -238,7 +248,7 @@ impl Error {
             | Self::Command { .. }
             | Self::ShortTtl { .. }
             | Self::Usage(_)
-            | Self::Memory { .. }
+            | Self::Nested { .. }
             | Self::Argument(_) => code::USAGE,
             Self::Busy { code, .. } | Self::TimedOut { code, .. } => *code,
             Self::NotHeld { .. } | Self::Lost { .. } => code::LOST,
@@ -316,23 +326,31 @@ impl Args {
     }
 
     /// Takes the lock, waiting as the arguments say.
-    fn take<'s>(&self, lock: &Lock<'s>) -> Result<Hold<'s>, Error> {
+    fn take<'s>(&self, space: &Space, lock: &Lock<'s>) -> Result<Hold<'s>, Error> {
         let name = || Shown::of_bytes(&lock.name());
+        if let Some(hold) = lock.try_acquire().map_err(Error::Space)? {
+            return Ok(hold);
+        }
         if self.is_try {
             let code = self.conflict_exit_code.unwrap_or(code::BUSY);
-            let taken = lock.try_acquire().map_err(Error::Space)?;
-            return taken.ok_or_else(|| Error::Busy { name: name(), code });
+            return Err(Error::Busy { name: name(), code });
         }
-        let Some(wait) = self.wait else {
-            return lock.acquire().map_err(Error::Space);
-        };
-        let code = self.conflict_exit_code.unwrap_or(code::TIMED_OUT);
-        let taken = lock.acquire_timeout(wait).map_err(Error::Space)?;
-        taken.ok_or_else(|| Error::TimedOut {
-            name: name(),
-            wait,
-            code,
-        })
+        if let Some(token) = token_of_parent(space, &lock.name())? {
+            return Err(Error::Nested {
+                name: name(),
+                token,
+            });
+        }
+        loop {
+            if let Some(hold) = turn::wait(lock, self.wait)? {
+                return Ok(hold);
+            }
+            if let Some(wait) = self.wait {
+                let code = self.conflict_exit_code.unwrap_or(code::TIMED_OUT);
+                let name = name();
+                return Err(Error::TimedOut { name, wait, code });
+            }
+        }
     }
 }
 
@@ -340,13 +358,10 @@ impl Args {
 /// the process's own standard output.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.check()
+        .and_then(|()| at.refuse_memory("lock"))
+        .and_then(|()| at.check_shared())
         .map_err(|error| Error::Usage(error.to_string()))?;
     let (name, task) = args.task()?;
-    if let Some(mode) = task.option()
-        && at.is_memory()
-    {
-        return Err(Error::Memory { mode });
-    }
     let space = match task {
         // Where there is no region, nothing is held.
         Task::Release(token) | Task::Renew(token) => {
@@ -370,12 +385,27 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
                 ttl: args.ttl,
                 kill_after: args.kill_after,
             };
-            supervise::run(args.take(&lock)?, name, command, times)
+            supervise::run(args.take(&space, &lock)?, name, command, times)
         }
-        Task::Acquire => token::acquire(args.take(&lock)?, &lock, args, out),
+        Task::Acquire => token::acquire(args.take(&space, &lock)?, &lock, args, out),
         Task::Release(token) => token::release(&lock, token, args, out),
         Task::Renew(token) => token::renew(&lock, token, args, out),
     }
+}
+
+/// The token under which a command that this one is part of holds the lock, by what its `sprag lock` put
+/// into the environment and by the space's own word: the environment may be an old one, or another space's.
+fn token_of_parent(space: &Space, name: &[u8]) -> Result<Option<u64>, Error> {
+    let is_named = std::env::var_os(KEY).is_some_and(|key| printable::bytes(&key) == name);
+    let token = std::env::var(TOKEN)
+        .ok()
+        .and_then(|token| token.parse().ok());
+    let Some(token) = token.filter(|_| is_named) else {
+        return Ok(None);
+    };
+    let locks = space.inspect(name).map_err(Error::Space)?;
+    let is_held = |lock: &LockInfo| lock.name == name && lock.is_held && lock.token == token;
+    Ok(locks.iter().any(is_held).then_some(token))
 }
 
 /// Tells a URL that means nothing from a space that can't be opened.

@@ -6,6 +6,7 @@ mod bench;
 mod break_lock;
 mod clock;
 mod completions;
+mod duration;
 mod error;
 mod inspect;
 mod limit;

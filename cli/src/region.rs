@@ -317,7 +317,7 @@ fn check(args: &CheckArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Er
             displacement_max: 0,
             findings: vec![error.to_string()],
         },
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(of_region(error, "")),
     };
     let code = if checked.findings.is_empty() {
         0
@@ -356,16 +356,32 @@ impl Checked {
     }
 }
 
-fn of_removing(error: sprag::Error) -> Error {
+/// What any of them fails at, with the ways out that the command has; `others` are those of this one.
+fn of_region(error: sprag::Error, others: &str) -> Error {
     match error {
         sprag::Error::Engine(EngineError::InUse {
             path,
             sessions,
             detached,
-        }) => Error::InUse {
+        }) => {
+            let mut ways_out = Vec::new();
+            if sessions > 0 {
+                ways_out.push("stop its users first");
+            }
+            if detached > 0 {
+                ways_out.push(
+                    "release what sprag inspect shows as detached by its token, sprag break it, or let its lease end",
+                );
+            }
+            Error::InUse {
+                path: printable::harmless(&path.display().to_string()),
+                sessions,
+                detached,
+                way_out: ways_out.join("; ") + others,
+            }
+        }
+        sprag::Error::Engine(EngineError::NotFound { path }) => Error::NoRegion {
             path: printable::harmless(&path.display().to_string()),
-            sessions,
-            detached,
         },
         error => error.into(),
     }
@@ -373,7 +389,8 @@ fn of_removing(error: sprag::Error) -> Error {
 
 fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     let url = url(&args.region);
-    let before = sprag::region::probe(&url, at.group_shared)?;
+    let before =
+        sprag::region::probe(&url, at.group_shared).map_err(|error| of_region(error, ""))?;
     let path = before.path.display().to_string();
     let caps = Caps {
         objects: args.locks.unwrap_or(before.caps.objects),
@@ -446,13 +463,14 @@ fn of_resizing(error: sprag::Error, before: &Info) -> Error {
                 "{option} {cap} has no room for what is carried over, and nothing was changed; it is {now} now: give more"
             )
         }
-        error => return error.into(),
+        error => return of_region(error, ""),
     })
 }
 
 fn remove(args: &RmArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     let url = url(&args.region);
-    sprag::region::remove(&url, at.group_shared, args.force).map_err(of_removing)?;
+    sprag::region::remove(&url, at.group_shared, args.force)
+        .map_err(|error| of_region(error, "; or give --force to take it away from them"))?;
     output::print(out, ExitCode::SUCCESS, |out| {
         if args.json {
             let removed = true;

@@ -52,11 +52,12 @@ use self::tally::Tally;
 /// cell, its share of the cell block's header, and chunks for a key over 16 bytes; a region is sized
 /// so that at its cap a quarter of the cells are free. A key that has something used without a pause
 /// for more than 9 years can't be told apart from there on, which ends the replay with an error.
-///
-/// The exit code is 0 when the log was read to its end, whatever was refused, and also when it is empty; 1
-/// when it could not be read, decided or reported on, or no line of it is a request; 2 when an argument
-/// is wrong. A log that breaks off is reported up to there.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes:
+  0  the log was read to its end, whatever was refused, or is empty
+  1  it could not be read, decided or reported on, or no line of it is a request; one that breaks
+     off is reported up to there
+  2  an argument is wrong")]
 pub(crate) struct Args {
     /// The access log, plain or gzip; - reads standard input
     #[arg(value_name = "FILE")]

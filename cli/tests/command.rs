@@ -49,6 +49,9 @@ fn completions_are_printed_for_each_shell() {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
+    let zsh = regions.sprag("completions zsh");
+    let command = "*::rest -- The command and its arguments:_cmdambivalent";
+    assert!(zsh.answer(0).contains(command), "CMD is a command");
     let unknown = regions.sprag("completions tcsh");
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.err.contains("bash"), "{}", unknown.err);
@@ -173,6 +176,11 @@ fn a_space_is_refused_where_it_has_no_meaning() {
         ("region check mem:", 2, "name a shm: region"),
         ("inspect --at mem:", 2, "use --at shm:NAME"),
         ("break a --at mem:", 2, "use --at shm:NAME"),
+        ("limit l 1/s --key k --at mem:", 2, "use --at shm:NAME"),
+        ("lock --at mem: a -- true", 64, "use --at shm:NAME"),
+        ("lock --at mem: --acquire a", 64, "use --at shm:NAME"),
+        ("lock --at mem: --release 5 a", 64, "use --at shm:NAME"),
+        ("lock --at mem: --renew 5 a", 64, "use --at shm:NAME"),
         (
             "limit l 1/s --key k --at mem: --group-shared",
             2,

@@ -27,6 +27,8 @@ type Form = (&'static str, &'static [i32]);
 
 /// Usage error or anything else that is wrong.
 const LOCK: &[i32] = &[0, 64];
+/// Those of one batch wait for each other.
+const WAIT: &[i32] = &[0, 64, 124];
 const ANSWER: &[i32] = &[0, 1, 2];
 /// Something else is wrong with these, so that nothing is measured and nothing made.
 const NEVER: &[i32] = &[2];
@@ -39,10 +41,10 @@ const COMMANDS: [Form; 32] = [
     ("replay LOG --json --limit=5/s --cost={}", ANSWER),
     ("replay LOG --json --limit=5/s --top={}", ANSWER),
     ("replay {} --json --limit=5/s", ANSWER),
-    ("limit l {} --key=k --at=mem: --json", ANSWER),
-    ("limit {} 5/s --key=k --at=mem: --json", ANSWER),
-    ("limit l 5/s --key={} --at=mem: --json", ANSWER),
-    ("limit l 5/s --key=k --at=mem: --json --cost={}", ANSWER),
+    ("limit l {} --key=k --at=SPACE --json", ANSWER),
+    ("limit {} 5/s --key=k --at=SPACE --json", ANSWER),
+    ("limit l 5/s --key={} --at=SPACE --json", ANSWER),
+    ("limit l 5/s --key=k --at=SPACE --json --cost={}", ANSWER),
     ("inspect --json --at={}", ANSWER),
     ("break {} --json", ANSWER),
     ("break a --json --at={}", ANSWER),
@@ -58,10 +60,10 @@ const COMMANDS: [Form; 32] = [
     ("bench lock --seconds=0 --kills={}", NEVER),
     ("bench limit --seconds=0 --keys={}", NEVER),
     ("completions {}", &[0, 2]),
-    ("lock --at=mem: --ttl={} a -- true", LOCK),
-    ("lock --at=mem: --wait={} a -- true", LOCK),
-    ("lock --at=mem: --kill-after={} a -- true", LOCK),
-    ("lock --at=mem: --conflict-exit-code={} a -- true", LOCK),
+    ("lock --at=SPACE --ttl={} a -- true", LOCK),
+    ("lock --at=SPACE --wait={} a -- true", WAIT),
+    ("lock --at=SPACE --kill-after={} a -- true", LOCK),
+    ("lock --at=SPACE --conflict-exit-code={} a -- true", LOCK),
     ("lock --renew={} a --json", &[64, 123]),
     ("lock --release={} a --json", &[64, 123]),
 ];
@@ -140,17 +142,19 @@ fn no_argument_leads_to_more_than_one_line_or_an_unknown_exit_code() {
     let log = regions.path().join("log");
     let line = "h - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 1 \"r\" \"a\"\n";
     std::fs::write(&log, line.repeat(3)).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let space = format!("--at=shm:{}", elsewhere.path().join("region").display());
     Campaign {
         test: "no_argument_leads_to_more_than_one_line_or_an_unknown_exit_code",
         corpus: valid(),
         regressions: vec![
             argument("{}", b""),
             argument(
-                "limit l {} --key=k --at=mem: --json",
+                "limit l {} --key=k --at=SPACE --json",
                 b"1/\n\x1b[31m\nUsage: x",
             ),
             argument("inspect --json --at={}", b"shm:/a\nb"),
-            argument("lock --at=mem: --ttl={} a -- true", b"\n\nUsage: "),
+            argument("lock --at=SPACE --ttl={} a -- true", b"\n\nUsage: "),
         ],
         dictionary: &[
             b"/",
@@ -204,7 +208,7 @@ fn no_argument_leads_to_more_than_one_line_or_an_unknown_exit_code() {
         let children: Vec<_> = arguments
             .iter()
             .map(|argument| {
-                let mut command = regions.command(argument.words(&log));
+                let mut command = regions.command(argument.words(&log, &space));
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
                 command.spawn()
             })
@@ -224,11 +228,12 @@ fn no_argument_leads_to_more_than_one_line_or_an_unknown_exit_code() {
 }
 
 impl Argument {
-    fn words(&self, log: &std::path::Path) -> Vec<OsString> {
+    fn words(&self, log: &std::path::Path, space: &str) -> Vec<OsString> {
         let (command, _) = COMMANDS[self.command];
         let word = |word: &str| match word.split_once("{}") {
             Some((before, _)) => OsString::from_vec([before.as_bytes(), &self.value].concat()),
             None if word == "LOG" => log.into(),
+            None if word == "--at=SPACE" => space.into(),
             None => word.into(),
         };
         command.split(' ').map(word).collect()

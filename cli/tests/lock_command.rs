@@ -302,20 +302,48 @@ fn wrong_arguments_run_nothing_and_say_what_to_do() {
 }
 
 #[test]
-fn a_space_of_one_process_locks_only_the_command_itself() {
+fn a_command_that_waits_for_the_lock_it_runs_under_is_told_at_once() {
     let world = World::new();
-    let mut command = world.lock_at("mem:");
-    let finished = Running::start(command.args(["a", "--", "printenv", "SPRAG_KEY"])).finish();
-    assert_eq!((finished.out.as_str(), finished.code), ("a\n", Some(0)));
-    for mode in [&["--acquire"][..], &["--release", "5"], &["--renew", "5"]] {
-        let finished = Running::start(world.lock_at("mem:").args(mode).arg("a")).finish();
-        assert_eq!(finished.code, Some(64), "{mode:?}");
-        let error = finished.error();
-        assert!(
-            error.contains("shm:NAME") && error.contains(mode[0]),
-            "{error}"
-        );
+    for args in ["", "--wait 1h", "--acquire"] {
+        let command = if args == "--acquire" {
+            ""
+        } else {
+            "-- echo in"
+        };
+        let inner = format!("sprag --at \"$AT\" lock {args} self {command}");
+        let finished = world.script(&format!("sprag --at \"$AT\" lock self -- sh -c '{inner}'"));
+        assert_eq!((finished.out.as_str(), finished.code), ("", Some(64)));
+        assert!(finished.error().contains("'self'"), "{}", finished.err);
+        assert!(finished.error().contains("SPRAG_TOKEN"), "{}", finished.err);
     }
+    let with_try = "sprag --at \"$AT\" lock self -- sprag --at \"$AT\" lock --try self -- true";
+    assert_eq!(world.script(with_try).code, Some(75));
+}
+
+#[test]
+fn other_locks_and_stale_environments_are_waited_for() {
+    let world = World::new();
+    let sprag = "sprag --at \"$AT\" lock";
+    let other = world.script(&format!("{sprag} selfless -- {sprag} self -- echo in"));
+    assert_eq!((other.out.as_str(), other.code), ("in\n", Some(0)));
+    // The environment of a command whose lock is another's by now.
+    let stale = world.script(&format!(
+        "eval \"$({sprag} self -- sh -c 'echo export SPRAG_KEY=$SPRAG_KEY SPRAG_TOKEN=$SPRAG_TOKEN')\"
+        token=$({sprag} --acquire self)
+        {sprag} --wait 20ms self -- echo in
+        echo $? $((token > SPRAG_TOKEN))
+        {sprag} --release $token self
+        {sprag} self -- echo in"
+    ));
+    assert_eq!(stale.out, "124 1\nin\n", "{}", stale.err);
+    let elsewhere = world.path("elsewhere");
+    let other_space = world.script(&format!(
+        "{sprag} self -- sprag --at shm:{elsewhere} lock self -- echo in"
+    ));
+    assert_eq!(
+        (other_space.out.as_str(), other_space.code),
+        ("in\n", Some(0))
+    );
 }
 
 #[test]

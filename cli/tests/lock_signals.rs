@@ -203,13 +203,22 @@ fn a_wait_that_is_interrupted_leaves_the_queue() {
     let space = world.space();
     let waiters = || {
         let locks = space.inspect("queue").expect("the space can be read");
-        locks.first().map_or(0, |lock| lock.waiters)
+        let lock = locks.first().expect("it is held");
+        (lock.waiters, lock.waiters_dead)
     };
-    let waiter = world.start(&["queue"], "echo never");
-    until("it waits", || waiters() == 1);
-    waiter.signal(libc::SIGINT);
-    let finished = waiter.finish_with_open_input();
-    assert_eq!((finished.out.as_str(), finished.code), ("", None));
+    for (signal, args) in [
+        (libc::SIGINT, &["queue"][..]),
+        (libc::SIGTERM, &["--wait", "1h", "queue"]),
+        (libc::SIGHUP, &["queue"]),
+    ] {
+        let waiter = world.start(args, "echo never");
+        until("it waits", || waiters() == (1, 0));
+        waiter.signal(signal);
+        let finished = waiter.finish_with_open_input();
+        assert_eq!((finished.out.as_str(), finished.err.as_str()), ("", ""));
+        assert_eq!((finished.code, finished.signal), (None, Some(signal)));
+        assert_eq!(waiters(), (0, 0), "signal {signal}");
+    }
     let next = world.start(&["queue"], "echo mine");
     holder.write("go\n");
     assert_eq!(next.line(), "mine");

@@ -218,16 +218,53 @@ fn a_region_with_a_lock_that_a_script_holds_is_in_use() {
     let regions = Regions::new();
     let token = regions.sprag("lock --acquire --ttl 1h --at shm:r deploy");
     let token = token.answer(0).trim();
-    for words in ["region rm r", "region resize r --locks 100"] {
+    for (words, has_force) in [
+        ("region rm r", true),
+        ("region resize r --locks 100", false),
+    ] {
         let refused = regions.sprag(words);
-        assert!(
-            refused.error(1).contains("1 detached holds"),
-            "{}",
-            refused.err
-        );
+        let error = refused.error(1);
+        for part in ["1 detached holds", "token", "sprag break", "its lease end"] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(!error.contains("stop its users"), "{error}");
+        assert_eq!(error.contains("--force"), has_force, "{error}");
     }
     regions
         .sprag(&format!("lock --release {token} --at shm:r deploy"))
         .answer(0);
     regions.sprag("region rm r").answer(0);
+}
+
+#[test]
+fn what_is_not_there_is_not_to_be_created_for_its_removal() {
+    let regions = Regions::new();
+    for words in ["region rm r", "region resize r --locks 9", "region check r"] {
+        let refused = regions.sprag(words);
+        let error = refused.error(2);
+        assert!(error.contains("sprag region ls"), "{error}");
+        assert!(!error.contains("once"), "{error}");
+    }
+}
+
+#[test]
+fn a_region_is_shared_with_its_group_from_the_start_or_not() {
+    let regions = Regions::new();
+    let limit = "limit mail 9/day --key k --at shm:r";
+    regions.sprag(limit).answer(0);
+    let shared = format!("{limit} --group-shared");
+    let refused = regions.sprag(&shared);
+    assert!(refused.error(2).contains("chmod 660"), "{}", refused.err);
+    let refused = regions.sprag("lock a --at shm:r --group-shared -- true");
+    assert!(refused.error(64).contains("chmod 660"), "{}", refused.err);
+    let path = regions.path().join("r.sprag");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o660);
+    std::fs::set_permissions(path, mode).unwrap();
+    regions.sprag(&shared).answer(0);
+    let refused = regions.sprag(limit);
+    assert!(
+        refused.error(2).contains("--group-shared"),
+        "{}",
+        refused.err
+    );
 }

@@ -225,7 +225,7 @@ fn help_names_every_choice() {
         "user-agent",
         "burst=COUNT",
         "malformed",
-        "exit code",
+        "Exit codes:",
         "--decisions",
     ] {
         assert!(help.contains(word), "{word}");

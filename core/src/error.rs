@@ -59,7 +59,7 @@ pub enum Error {
     /// The limiter exists with another definition.
     #[error(
         "the limiter {limiter} exists as {existing} and was asked for as {asked}; \
-         open it with the same limit, or ask for an update"
+         open it with the same limit, or change it with limiter_updated (sprag limit --update)"
     )]
     LimitDiffers {
         /// The limiter's name, readable.
@@ -119,7 +119,8 @@ pub enum Error {
     /// The region is in use, so that it cannot be replaced or removed.
     #[error(
         "{path} is in use by {sessions} open sessions and {detached} detached holds; \
-         stop its users first"
+         stop its users first; release detached holds by their tokens, break them, or let their \
+         leases end"
     )]
     InUse {
         /// The file.

@@ -22,7 +22,8 @@ use std::fmt;
 /// ```
 ///
 /// ```
-/// let mut fence = sprag_core::Fence::default();
+/// # mod sprag { pub use sprag_core as embed; }
+/// let mut fence = sprag::embed::Fence::default();
 /// assert!(fence.admit(7).is_ok());
 /// assert!(fence.admit(7).is_ok()); // the same holder again
 /// assert_eq!(fence.admit(6).unwrap_err().highest, 7); // a stale one

@@ -93,3 +93,22 @@ pub(crate) fn a_dropped_hold_is_renewed_no_more(tier: &impl Tier) {
     );
     assert_eq!(calls.load(Ordering::SeqCst), 0, "a release is no loss");
 }
+
+// property 5
+pub(crate) fn what_is_kept_alive_last_counts_and_a_lost_hold_is_not(tier: &impl Tier) {
+    let space = tier.space();
+    let mut hold = space.lock("a").unwrap().acquire().unwrap();
+    let (first, first_calls, _first_lost) = counting();
+    let (second, second_calls, lost) = counting();
+    let (third, third_calls, _third_lost) = counting();
+    hold.keep_alive(first).unwrap();
+    hold.keep_alive(second).unwrap();
+    space.break_lock("a").unwrap();
+    lost.recv().unwrap();
+    let refused = hold.keep_alive(third);
+    assert!(matches!(refused, Err(Error::Lost { token, .. }) if token == hold.token()));
+    drop(hold);
+    for (calls, expected) in [(first_calls, 0), (second_calls, 1), (third_calls, 0)] {
+        assert_eq!(calls.load(Ordering::SeqCst), expected);
+    }
+}

@@ -95,6 +95,10 @@ macro_rules! cases {
                 a_timed_wait_of_an_owner_ends_and_leaves_nothing,
                 an_owner_that_lost_its_hold_is_told_so,
                 an_owner_checks_names_and_ttls,
+                renewing_at_any_depth_renews_the_one_hold_beneath_all,
+                an_owner_kept_alive_at_any_depth_outlives_its_ttl_until_the_last_release,
+                every_depth_follows_a_loss_and_a_later_hold_is_not_theirs,
+                a_callback_may_have_a_hold_of_the_owner_to_drop,
             ]
         );
         $crate::conformance::instantiate!(
@@ -104,6 +108,7 @@ macro_rules! cases {
                 a_hold_that_is_kept_alive_outlives_its_ttl,
                 losing_a_kept_hold_calls_back_once,
                 a_dropped_hold_is_renewed_no_more,
+                what_is_kept_alive_last_counts_and_a_lost_hold_is_not,
             ]
         );
         $crate::conformance::instantiate!(

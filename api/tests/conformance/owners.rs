@@ -2,8 +2,8 @@
 
 use super::tier::Tier;
 use super::{until, waiters};
-use sprag::Error;
-use std::sync::Barrier;
+use sprag::{Error, KeepAlive};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 // property 2, property 3
@@ -137,4 +137,87 @@ pub(crate) fn an_owner_checks_names_and_ttls(tier: &impl Tier) {
         .unwrap();
     let _hold = lock.acquire().unwrap();
     assert!(space.inspect("a").unwrap()[0].lease_left > Duration::from_mins(1));
+}
+
+// property 5
+pub(crate) fn renewing_at_any_depth_renews_the_one_hold_beneath_all(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    let short = Duration::from_mins(1);
+    let lock = owner.lock("a").unwrap().ttl(short).unwrap();
+    let outer = lock.acquire().unwrap();
+    let inner = lock.acquire().unwrap();
+    assert!(outer.lease_left() <= short);
+    inner.extend(Duration::from_hours(1)).unwrap();
+    for hold in [&outer, &inner] {
+        assert!(hold.lease_left() > short && hold.is_valid() && hold.is_held());
+    }
+    drop(inner);
+    outer.extend(short).unwrap();
+    assert!(outer.lease_left() <= short);
+    outer.renew().unwrap();
+    space.break_lock("a").unwrap();
+    assert!(outer.is_valid(), "by its own clock, which knows no better");
+    assert!(!outer.is_held());
+    assert!(matches!(outer.renew(), Err(Error::Lost { .. })));
+    let lost = outer.keep_alive(KeepAlive::default());
+    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+}
+
+// property 5
+pub(crate) fn an_owner_kept_alive_at_any_depth_outlives_its_ttl_until_the_last_release(
+    tier: &impl Tier,
+) {
+    let space = tier.space();
+    let other = tier.another(&space);
+    let ttl = Duration::from_millis(300);
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap().ttl(ttl).unwrap();
+    let outer = lock.acquire().unwrap();
+    let inner = lock.acquire().unwrap();
+    inner.keep_alive(KeepAlive::default()).unwrap();
+    inner.release().unwrap();
+    let plain = other.lock("a").unwrap();
+    assert!(plain.acquire_timeout(3 * ttl).unwrap().is_none());
+    assert!(outer.is_valid() && outer.is_held());
+    outer.release().unwrap();
+    assert!(plain.try_acquire().unwrap().is_some());
+}
+
+// property 5
+pub(crate) fn every_depth_follows_a_loss_and_a_later_hold_is_not_theirs(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap();
+    let stale = [lock.acquire().unwrap(), lock.acquire().unwrap()];
+    space.break_lock("a").unwrap();
+    assert!(lock.acquire().is_err(), "told once");
+    let next = lock.acquire().unwrap();
+    for hold in &stale {
+        assert!(!hold.is_valid() && !hold.is_held() && hold.lease_left().is_zero());
+        assert!(matches!(hold.renew(), Err(Error::Lost { token, .. }) if token == hold.token()));
+    }
+    assert!(next.is_held());
+}
+
+pub(crate) fn a_callback_may_have_a_hold_of_the_owner_to_drop(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap().into_owned();
+    let hold = lock.acquire().unwrap();
+    let with_a_hold = || {
+        let captured = lock.acquire().unwrap();
+        KeepAlive {
+            on_lost: Some(Arc::new(move || assert!(!captured.is_held()))),
+            ..KeepAlive::default()
+        }
+    };
+    hold.keep_alive(with_a_hold()).unwrap();
+    let options = with_a_hold();
+    hold.keep_alive(options).unwrap();
+    let options = with_a_hold();
+    space.break_lock("a").unwrap();
+    assert!(hold.keep_alive(options).is_err());
+    assert!(lock.acquire().is_err(), "told once");
+    assert!(lock.acquire().is_ok());
 }

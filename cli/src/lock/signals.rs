@@ -164,7 +164,8 @@ fn set_handler(signal: c_int, handler: libc::sighandler_t) {
     unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
 }
 
-fn is_ignored(signal: c_int) -> io::Result<bool> {
+/// Whether a signal is ignored.
+pub(super) fn is_ignored(signal: c_int) -> io::Result<bool> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: with no new action the call only writes `action`.
     if unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) } != 0 {

@@ -153,8 +153,8 @@ impl<'h, 's> Supervisor<'h, 's> {
         let terminal = Terminal::controlling();
         let in_front = terminal.as_ref().filter(|terminal| terminal.is_all_ours());
         let exports = [
-            ("SPRAG_KEY", name.to_owned()),
-            ("SPRAG_TOKEN", hold.token().to_string().into()),
+            (super::KEY, name.to_owned()),
+            (super::TOKEN, hold.token().to_string().into()),
         ];
         let started = Child::start(command, exports, signals.undo(), in_front.map(Terminal::fd));
         let child = match started {

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -31,6 +31,8 @@ pub(crate) struct Finished {
     pub(crate) err: String,
     /// The exit code; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
 }
 
 impl World {
@@ -217,6 +219,7 @@ impl Running {
             out,
             err: err.join().expect("errors are read"),
             code: status.code(),
+            signal: status.signal(),
         }
     }
 }

@@ -49,12 +49,13 @@ impl fmt::Display for Algorithm {
 /// way, and reading back what was displayed gives an equal limit.
 ///
 /// ```
-/// use sprag_core::limit::Limit;
+/// # use sprag_core as sprag;
+/// use sprag::limit::Limit;
 ///
 /// let limit: Limit = "30/second;burst=5".parse()?;
 /// assert_eq!(limit, Limit::token_bucket_with_burst(30, 1_000_000_000, 5)?);
 /// assert_eq!(limit.to_string(), "30/second;burst=5");
-/// # Ok::<(), sprag_core::limit::LimitError>(())
+/// # Ok::<(), sprag::limit::LimitError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limit {

@@ -338,7 +338,10 @@ fn check_access(metadata: &Metadata, path: &Path, group_shared: bool) -> Result<
     }
     // Reading counts: it shows the hash's secret, and whoever reads can hold a session's lock.
     if mode & 0o070 != 0 && !group_shared {
-        return refuse("can be reached by its group, and was not opened as shared with it");
+        return refuse(
+            "can be reached by its group, and was not opened as shared with it (group_shared, or \
+             --group-shared of the command)",
+        );
     }
     let is_trusted = metadata.uid() == system::effective_user()
         || metadata.uid() == 0

@@ -1,39 +1,56 @@
 //! Durations as arguments: `500ms`, `5s`, `2m`, `1h30m`, `7d`, or a plain number of seconds, within bounds.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
 /// The longest wait and the longest lease: 366 days.
+#[cfg(target_os = "linux")]
 const LONGEST: Duration = Duration::from_hours(366 * 24);
+#[cfg(target_os = "linux")]
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The value of `--wait`.
-pub(super) fn wait(text: &str) -> Result<Duration, String> {
-    within(
+/// The value of `lock --wait`.
+#[cfg(target_os = "linux")]
+pub(crate) fn wait(text: &str) -> Result<Duration, String> {
+    lease(
         text,
         "use --try to wait not at all, or leave --wait out to wait for ever",
     )
 }
 
-/// The value of `--ttl`.
-pub(super) fn ttl(text: &str) -> Result<Duration, String> {
-    within(text, "leave --ttl out for 30s")
+/// The value of `lock --ttl`.
+#[cfg(target_os = "linux")]
+pub(crate) fn ttl(text: &str) -> Result<Duration, String> {
+    lease(text, "leave --ttl out for 30s")
 }
 
-/// The value of `--kill-after`.
-pub(super) fn kill_after(text: &str) -> Result<Duration, String> {
-    within(text, "leave --kill-after out for 1s")
+/// The value of `lock --kill-after`.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill_after(text: &str) -> Result<Duration, String> {
+    lease(text, "leave --kill-after out for 1s")
 }
 
-fn within(text: &str, way_out: &str) -> Result<Duration, String> {
+#[cfg(target_os = "linux")]
+fn lease(text: &str, way_out: &str) -> Result<Duration, String> {
+    within(text, SHORTEST..=LONGEST, &format!("1ms to 366d; {way_out}"))
+}
+
+/// The value of `bench --seconds`.
+pub(crate) fn measurement(text: &str) -> Result<Duration, String> {
+    let bounds = Duration::from_millis(10)..=Duration::from_hours(1);
+    within(text, bounds, "10ms to 1h; leave --seconds out for 1s")
+}
+
+fn within(text: &str, bounds: RangeInclusive<Duration>, instead: &str) -> Result<Duration, String> {
     let duration = parse(text).ok_or(
         "not a duration; write 500ms, 5s, 2m, 1h30m or 7d, or a plain number of seconds".to_owned(),
     )?;
     Duration::try_from(duration)
         .ok()
-        .filter(|duration| (SHORTEST..=LONGEST).contains(duration))
-        .ok_or_else(|| format!("it must be 1ms to 366d; {way_out}"))
+        .filter(|duration| bounds.contains(duration))
+        .ok_or_else(|| format!("it must be {instead}"))
 }
 
 fn parse(text: &str) -> Option<SignedDuration> {
@@ -51,9 +68,9 @@ fn parse(text: &str) -> Option<SignedDuration> {
     span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{ttl, wait};
+    use super::{measurement, ttl, wait};
     use std::time::Duration;
 
     #[test]
@@ -77,6 +94,7 @@ mod tests {
             assert_eq!(wait(text), Ok(Duration::from_millis(expected_ms)), "{text}");
             assert_eq!(ttl(text), wait(text), "{text}");
         }
+        assert_eq!(measurement("0.1"), Ok(Duration::from_millis(100)));
     }
 
     #[test]
@@ -107,6 +125,10 @@ mod tests {
             let error = wait(text).expect_err(text);
             assert!(error.contains("1ms to 366d"), "{text}: {error}");
             assert!(error.contains("--try"), "{text}: {error}");
+        }
+        for text in ["0", "9ms", "3601"] {
+            let error = measurement(text).expect_err(text);
+            assert!(error.contains("10ms to 1h"), "{text}: {error}");
         }
         for text in ["99999999999999999999", "9223372036854775808s"] {
             wait(text).expect_err(text);
