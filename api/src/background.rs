@@ -244,6 +244,7 @@ pub(crate) struct Wait {
 
 impl Wait {
     pub(crate) fn begin(inner: &Arc<Inner>, name: &Name) -> Result<Self> {
+        inner.check_session()?;
         let now_ns = inner.precise_ns();
         let ticket = inner
             .engine

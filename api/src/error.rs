@@ -35,6 +35,12 @@ pub enum Error {
         "this process was forked after the space was opened and owns nothing in it; open the space again"
     )]
     Forked,
+    /// The space was opened without a session, and this needs one.
+    #[error(
+        "the space was opened without a session, to look, to break, and to release and renew by token; \
+         open it with one for all else"
+    )]
+    NoSession,
     /// The hold is no longer the caller's: its lease ended, it was broken, or it was transferred.
     #[error(
         "the hold with token {token}{} is lost: its lease ended or it was taken away; stop what it protects",

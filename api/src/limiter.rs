@@ -77,6 +77,7 @@ impl Limiter {
     pub(crate) fn open(space: &Space, name: &[u8], limit: Limit, update: bool) -> Result<Self> {
         let inner = &*space.inner;
         inner.check_process()?;
+        inner.check_session()?;
         inner.check_in_place()?;
         let now_ns = || inner.precise_ns();
         let limiter =

@@ -245,6 +245,7 @@ impl<'s> Lock<'s> {
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space;
         inner.check_process()?;
+        inner.check_session()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);

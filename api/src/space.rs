@@ -55,6 +55,7 @@ pub struct SpaceBuilder {
     caps: Caps,
     create: bool,
     group_shared: bool,
+    has_session: bool,
     share_percent: u32,
     clock: Option<ManualClock>,
 }
@@ -65,6 +66,7 @@ impl Default for SpaceBuilder {
             caps: Caps::default(),
             create: true,
             group_shared: false,
+            has_session: true,
             share_percent: 75,
             clock: None,
         }
@@ -90,6 +92,14 @@ impl SpaceBuilder {
     #[must_use]
     pub fn group_shared(mut self, group_shared: bool) -> Self {
         self.group_shared = group_shared;
+        self
+    }
+
+    /// Opens no session: enough to look, to break, and to release and renew by token, also where no
+    /// further session fits. All else fails with [`Error::NoSession`].
+    #[must_use]
+    pub fn without_session(mut self) -> Self {
+        self.has_session = false;
         self
     }
 
@@ -149,7 +159,12 @@ impl SpaceBuilder {
             // Anew each time: regions may come and go meanwhile, and the next one's tokens start above theirs.
             let birth = birth(&clock, boot_id)?;
             let opened = self.open_engine(&parsed, birth).and_then(|engine| {
-                let session = engine.open_session(process, clock.unix_ns())?;
+                let session = if self.has_session {
+                    engine.open_session(process, clock.unix_ns())?
+                } else {
+                    engine.check_in_place()?;
+                    SessionId::DETACHED
+                };
                 Ok((engine, session))
             });
             match opened {
@@ -161,7 +176,7 @@ impl SpaceBuilder {
             }
         };
         let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
-        let look_at_ns = if engine.region().is_shared() {
+        let look_at_ns = if engine.region().is_shared() || !self.has_session {
             0
         } else {
             u64::MAX
@@ -549,6 +564,14 @@ impl Inner {
         Ok(self.engine.check_in_place()?)
     }
 
+    /// Fails in a space without a session, which never goes past [`is_to_look`](Self::is_to_look).
+    pub(crate) fn check_session(&self) -> Result<()> {
+        if self.session == SessionId::DETACHED {
+            return Err(Error::NoSession);
+        }
+        Ok(())
+    }
+
     /// Whether it is time to look again, after [`LOOK_NS`]. One load.
     #[inline(always)]
     pub(crate) fn is_to_look(&self, now_ns: u64) -> bool {
@@ -560,6 +583,7 @@ impl Inner {
     #[inline]
     pub(crate) fn check_in_place_now_and_then(&self, now_ns: u64) -> Result<()> {
         if self.is_to_look(now_ns) {
+            self.check_session()?;
             self.check_in_place()?;
             self.look_at_ns
                 .store(now_ns.saturating_add(LOOK_NS), Relaxed);
@@ -607,7 +631,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.check_process().is_ok() {
+        if self.check_process().is_ok() && self.check_session().is_ok() {
             self.engine.close_session(self.session);
         }
     }

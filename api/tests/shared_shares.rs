@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use sprag::{Caps, EngineError, Error, Space};
+use sprag::{Caps, EngineError, Error, Space, SpaceBuilder};
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
@@ -125,4 +125,50 @@ fn sessions_of_one_process_have_a_share() {
     assert_eq!((spaces.len(), share(error)), (8, ("session", 8)));
     drop(spaces.pop());
     world.open().unwrap();
+}
+
+// property 11
+#[test]
+fn a_region_full_of_sessions_can_be_looked_at_and_tidied() {
+    let world = World::new();
+    let path = world.directory.path().join("r.sprag");
+    let url = format!("shm:{}", path.display());
+    let open = |options: SpaceBuilder| options.caps(CAPS).share_percent(100).open(&url);
+    let space = open(Space::builder()).unwrap();
+    let token = space
+        .lock("x")
+        .unwrap()
+        .acquire()
+        .unwrap()
+        .detach()
+        .unwrap();
+    let (_spaces, error) = until_it_fails(|_| open(Space::builder()));
+    assert!(matches!(error, Error::Engine(EngineError::Full { .. })));
+
+    let tidier = open(Space::builder().without_session()).unwrap();
+    assert_eq!(tidier.inspect("").unwrap()[0].token, token);
+    let lock = tidier.lock("x").unwrap();
+    lock.renew_token(token).unwrap();
+    lock.release_token(token).unwrap();
+    let held = space.lock("x").unwrap().acquire().unwrap();
+    assert_eq!(tidier.break_lock("x").unwrap(), Some(held.token()));
+    assert!(!held.is_held());
+
+    let is_told = |error: Error| matches!(error, Error::NoSession);
+    assert!(lock.try_acquire().is_err_and(is_told));
+    assert!(lock.acquire().is_err_and(is_told));
+    assert!(lock.adopt_token(token).is_err_and(is_told));
+    assert!(tidier.limiter("l", "1/hour").is_err_and(is_told));
+    assert!(tidier.fence("f").unwrap().admit(7).is_err_and(is_told));
+    assert!(
+        tidier
+            .owner()
+            .lock("x")
+            .unwrap()
+            .try_acquire()
+            .is_err_and(is_told)
+    );
+    let mut context = Context::from_waker(Waker::noop());
+    let future = Box::pin(lock.acquire_async()).as_mut().poll(&mut context);
+    assert!(matches!(future, Poll::Ready(Err(Error::NoSession))));
 }

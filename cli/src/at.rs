@@ -110,9 +110,15 @@ impl At {
         self.builder().open(self.url())
     }
 
-    /// Opens the space if there is one: for those who only look, or take away.
+    /// Opens the space if there is one.
     pub(crate) fn open_existing(&self) -> sprag::Result<Space> {
         self.builder().create(false).open(self.url())
+    }
+
+    /// The same for those who only look, or take away, also where no further session fits.
+    pub(crate) fn open_to_look(&self) -> sprag::Result<Space> {
+        let options = self.builder().create(false).without_session();
+        options.open(self.url())
     }
 
     /// The options for opening it.

@@ -39,7 +39,7 @@ struct Answer {
 /// Breaks the lock, and prints the token that was ended.
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.refuse_memory("break")?;
-    let space = at.open_existing()?;
+    let space = at.open_to_look()?;
     let name = printable::bytes(&args.name);
     let token = space.break_lock(name)?;
     let code = if token.is_some() { 0 } else { output::NO };

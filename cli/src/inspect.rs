@@ -108,7 +108,7 @@ struct BreakRow {
 pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
     at.refuse_memory("inspect")?;
     at.check()?;
-    let space = match at.open_existing() {
+    let space = match at.open_to_look() {
         // Nobody has used it yet, so there is nothing. One that is named should be there.
         Err(sprag::Error::Engine(EngineError::NotFound { .. })) if at.url.is_none() => None,
         opened => Some(opened?),

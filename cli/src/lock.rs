@@ -365,7 +365,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
     let space = match task {
         // Where there is no region, nothing is held.
         Task::Release(token) | Task::Renew(token) => {
-            at.open_existing().map_err(|error| match error {
+            at.open_to_look().map_err(|error| match error {
                 sprag::Error::Engine(EngineError::NotFound { .. }) => Error::NotHeld {
                     name: Shown::of(name),
                     token,

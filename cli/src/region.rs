@@ -287,7 +287,7 @@ fn check(args: &CheckArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Er
             "region check is of no use with mem:, which is this command's own; name a shm: region";
         return Err(Error::Usage(text.to_owned()));
     }
-    let checked = match at.builder().create(false).open(&url) {
+    let checked = match at.builder().create(false).without_session().open(&url) {
         Ok(space) => {
             let mut check = sprag::region::check(&space);
             for _ in 1..LOOKS {
