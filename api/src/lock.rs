@@ -240,7 +240,7 @@ impl<'s> Lock<'s> {
     }
 
     /// Takes over the hold with this token from whoever has it, with this handle's lease: how a hold
-    /// goes from one process to another. [`Error::Lost`] if the lock is not held under this token, or its
+    /// goes from one process to another. In the space that has it already, both are the same hold. [`Error::Lost`] if the lock is not held under this token, or its
     /// lease is over.
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space;
@@ -461,7 +461,8 @@ impl Hold<'_> {
         Ok(self.kept.replace(kept))
     }
 
-    /// Releases the lock, and says whether it was still held: [`Error::Lost`] if not.
+    /// Releases the lock, and says whether it was still this hold's: [`Error::Lost`] if somebody else has
+    /// taken it since. One whose lease is over is released all the same while nobody has.
     #[inline]
     pub fn release(mut self) -> Result<()> {
         self.end()
