@@ -288,8 +288,17 @@ struct Played {
     /// Lines read and, unless malformed, decided.
     lines: u64,
     tally: Tally,
+    late: Late,
     bytes_per_key: Option<f64>,
     stop: Option<Stop>,
+}
+
+/// Requests with a time before that of one above them, which were decided at that one's.
+#[derive(Default)]
+struct Late {
+    requests: u64,
+    /// By how much, at most.
+    ns_max: u64,
 }
 
 /// Why the log was not replayed to its end.
@@ -313,6 +322,8 @@ impl Played {
         Report {
             requests: tally.requests,
             malformed: self.lines - tally.requests,
+            late: self.late.requests,
+            late_ns_max: self.late.ns_max,
             keys: tally.keys(),
             allowed: tally.requests - tally.refused,
             refused: tally.refused,
@@ -362,6 +373,7 @@ fn play<D: Decide>(
         tell,
     };
     let mut latest_ns = i64::MIN;
+    let mut late = Late::default();
     let mut stop = None;
     while stop.is_none() {
         let number = lines.count + 1;
@@ -371,6 +383,10 @@ fn play<D: Decide>(
                 if let Some((key, at_ns)) =
                     parsed.and_then(|line| Some((line.key(plan.by)?, line.at_ns)))
                 {
+                    if at_ns < latest_ns {
+                        late.requests += 1;
+                        late.ns_max = late.ns_max.max(latest_ns.abs_diff(at_ns));
+                    }
                     latest_ns = latest_ns.max(at_ns);
                     player.batch.push(number, key, latest_ns);
                 }
@@ -396,6 +412,7 @@ fn play<D: Decide>(
     Ok(Played {
         lines: player.told,
         tally: player.tally,
+        late,
         bytes_per_key,
         stop,
     })

@@ -2,11 +2,13 @@
 //! never a number in them.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::tally::Count;
 use crate::printable::{harmless, hex, readable};
+use crate::span;
 
 /// The findings of a replay.
 #[derive(Debug, Serialize)]
@@ -15,6 +17,10 @@ pub(crate) struct Report {
     pub(crate) requests: u64,
     /// Lines that were not: with the requests, all lines that were read.
     pub(crate) malformed: u64,
+    /// Requests with a time before that of one above them, which were decided at that one's.
+    pub(crate) late: u64,
+    /// By how much, at most, in nanoseconds.
+    pub(crate) late_ns_max: u64,
     /// Different keys among the requests.
     pub(crate) keys: u64,
     /// Requests that the limit would have let pass.
@@ -91,6 +97,11 @@ impl Report {
         ] {
             writeln!(out, "{name:<16}{count:>12}")?;
         }
+        if self.late > 0 {
+            // One stamp from the future holds the time for all that come after it.
+            let by = span::to_wait(Duration::from_nanos(self.late_ns_max));
+            writeln!(out, "{:<16}{:>12}  by up to {by}", "late", self.late)?;
+        }
         for (name, value) in [
             ("ns per decision", self.ns_per_decision),
             ("bytes per key", self.bytes_per_key),
@@ -132,6 +143,8 @@ mod tests {
         Report {
             requests: 12,
             malformed: 1,
+            late: 0,
+            late_ns_max: 0,
             keys: 3,
             allowed: 8,
             refused: 4,
@@ -169,6 +182,13 @@ bytes per key              -
 ";
         assert_eq!(text(&report(&[b"10.0.0.1"])), expected);
         assert!(!text(&report(&[])).contains("most"));
+        let late = Report {
+            late: 7,
+            late_ns_max: 90_000_000_000,
+            ..report(&[])
+        };
+        let line = "late                       7  by up to 1 min 30 s\n";
+        assert!(text(&late).contains(line), "{}", text(&late));
     }
 
     #[test]
@@ -196,7 +216,9 @@ bytes per key              -
         assert_eq!(out.split_inclusive(|&byte| byte == b'\n').count(), 1);
         let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let expected = serde_json::json!({
-            "requests": 12, "malformed": 1, "keys": 3, "allowed": 8, "refused": 4,
+            "requests": 12, "malformed": 1,
+                "late": 0,
+                "late_ns_max": 0, "keys": 3, "allowed": 8, "refused": 4,
             "refused_keys": [
                 {"key": "q\"\\\u{1}", "requests": 9, "refused": 4},
                 {"key": "é", "requests": 9, "refused": 4},
