@@ -93,6 +93,24 @@ fn a_time_past_all_times_ends_a_lease_no_later_than_it_says() {
 }
 
 #[test]
+fn a_search_ends_with_its_partition_however_far_the_words_say_that_it_goes() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let me = session(&engine);
+    let name = b"the only name in it";
+    acquire(&engine, me, name, 0).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(name.len()).position(|part| part == name);
+    // The whole of the table, in which the name is: blocks of 576 bytes, and there are 16.
+    let table = at.unwrap() as u64 - 16 * 576;
+    scribble(&path, table, &[0xff; 2 * 16 * 576]);
+    for name in [b"a", b"b", b"c"] {
+        let name = engine.lock_name(name).unwrap();
+        assert_eq!(engine.lock_status(&name, 0), None);
+    }
+}
+
+#[test]
 fn a_region_of_random_words_gives_wrong_answers_but_answers() {
     let (_directory, path) = place();
     let mut random = fastrand::Rng::with_seed(42);
