@@ -103,7 +103,7 @@ fn a_search_ends_with_its_partition_however_far_the_words_say_that_it_goes() {
     let at = bytes.windows(name.len()).position(|part| part == name);
     // The whole of the table, in which the name is: blocks of 576 bytes, and there are 16.
     let table = at.unwrap() as u64 - 16 * 576;
-    scribble(&path, table, &[0xff; 2 * 16 * 576]);
+    scribble(&path, table, &vec![0xff; 2 * 16 * 576]);
     for name in [b"a", b"b", b"c"] {
         let name = engine.lock_name(name).unwrap();
         assert_eq!(engine.lock_status(&name, 0), None);
