@@ -75,7 +75,7 @@ pub use host::HostError;
 pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
-pub use owner::{Owner, OwnerHold, OwnerLock};
+pub use owner::{Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;

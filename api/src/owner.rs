@@ -3,14 +3,19 @@
 //! Depth is counted here, in the owner's handle; the engine sees one acquire and one release. So a
 //! retried release never counts twice, and an owner may cross threads and tasks at will.
 
+mod future;
+
+pub use future::OwnerAcquire;
+
 use crate::lock::check_ttl;
-use crate::{Error, Hold, KeepAlive, Result, Space};
+use crate::{Error, Hold, KeepAlive, Lock, Result, Space};
 use parking_lot::{Condvar, Mutex};
 use sprag_core::readable::Readable;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// Who holds: an explicit handle, never a thread. Made by [`Space::owner`]; clones are the same owner.
@@ -46,13 +51,43 @@ pub struct Owner {
 #[derive(Default)]
 struct Shared {
     held: Mutex<HashMap<Vec<u8>, Held>>,
+    /// Threads and futures that are behind another of the same owner.
     changed: Condvar,
+    behind: Mutex<Vec<Waker>>,
+}
+
+impl Shared {
+    fn wake_when_changed(&self, waker: &Waker) {
+        let mut behind = self.behind.lock();
+        if !behind.iter().any(|known| known.will_wake(waker)) {
+            behind.push(waker.clone());
+        }
+    }
+
+    /// Called without the owner's mutex: a waker may run what it wakes.
+    fn tell_changed(&self) {
+        self.changed.notify_all();
+        let behind = std::mem::take(&mut *self.behind.lock());
+        behind.into_iter().for_each(Waker::wake);
+    }
 }
 
 /// A lock that the owner holds, or that one of its threads is about to.
 enum Held {
     Acquiring,
     By { hold: Hold<'static>, depth: u32 },
+}
+
+/// What one who comes for a lock finds of its owner.
+enum Entry<'o> {
+    /// The owner has it, and one more depth now.
+    Again(OwnerHold<'o>),
+    /// Another waits for it.
+    Behind,
+    /// Nobody: the one who came waits for the owner.
+    First,
+    /// The owner had it, and lost it. To be dropped without the owner's mutex.
+    Lost { lost: Option<Held>, token: u64 },
 }
 
 impl Owner {
@@ -88,9 +123,6 @@ impl fmt::Debug for Owner {
 
 /// A handle on a named lock, re-entrant for its owner. Made by [`Owner::lock`]; to store or send one, see
 /// [`into_owned`](Self::into_owned).
-///
-/// It has no `acquire_async`: threads of one owner wait for each other as threads. A task that must not
-/// block takes a [`crate::Lock`].
 #[derive(Clone)]
 pub struct OwnerLock<'o> {
     owner: Cow<'o, Owner>,
@@ -142,26 +174,16 @@ impl<'o> OwnerLock<'o> {
         let give_up_at = Instant::now().checked_add(timeout);
         let mut held = shared.held.lock();
         loop {
-            match held.get_mut(&self.name) {
-                None => break,
-                Some(Held::By { hold, depth }) => {
-                    let token = hold.token();
-                    if !hold.is_held_by_engine() {
-                        // Told once; the next one begins anew, also if a hold was forgotten.
-                        let lost = held.remove(&self.name);
-                        drop(held);
-                        // With its callback, whose captures may have a hold of this owner's to drop.
-                        drop(lost);
-                        return Err(Error::lost(Some(&self.name), token));
-                    }
-                    *depth = depth.checked_add(1).ok_or_else(|| Error::TooDeep {
-                        lock: Readable(&self.name).to_string(),
-                        depth: *depth,
-                    })?;
-                    return Ok(Some(self.hold(token)));
+            match self.enter(&mut held)? {
+                Entry::Again(hold) => return Ok(Some(hold)),
+                Entry::First => break,
+                Entry::Lost { lost, token } => {
+                    drop(held);
+                    // With its callback, whose captures may have a hold of this owner's to drop.
+                    drop(lost);
+                    return Err(Error::lost(Some(&self.name), token));
                 }
-                // Another thread of the same owner waits for it: share what it gets.
-                Some(Held::Acquiring) => match give_up_at {
+                Entry::Behind => match give_up_at {
                     Some(at) if shared.changed.wait_until(&mut held, at).timed_out() => {
                         return Ok(None);
                     }
@@ -170,9 +192,45 @@ impl<'o> OwnerLock<'o> {
                 },
             }
         }
-        held.insert(self.name.clone(), Held::Acquiring);
         drop(held);
-        let acquired = self.acquire_first(give_up_at);
+        self.settle(self.acquire_first(give_up_at))
+    }
+
+    /// The same as a future, which any executor can drive; dropping it leaves the queue. While one is
+    /// pending, it waits for the whole owner: its threads and other futures get the lock with it, so poll
+    /// it or drop it.
+    pub fn acquire_async(&self) -> OwnerAcquire<'o> {
+        OwnerAcquire::new(self.clone())
+    }
+
+    /// What the owner has of the lock. One who is first must [`settle`](Self::settle).
+    fn enter(&self, held: &mut HashMap<Vec<u8>, Held>) -> Result<Entry<'o>> {
+        Ok(match held.get_mut(&self.name) {
+            None => {
+                held.insert(self.name.clone(), Held::Acquiring);
+                Entry::First
+            }
+            Some(Held::By { hold, depth }) => {
+                let token = hold.token();
+                if !hold.is_held_by_engine() {
+                    // Told once; the next one begins anew, also if a hold was forgotten.
+                    let lost = held.remove(&self.name);
+                    return Ok(Entry::Lost { lost, token });
+                }
+                *depth = depth.checked_add(1).ok_or_else(|| Error::TooDeep {
+                    lock: Readable(&self.name).to_string(),
+                    depth: *depth,
+                })?;
+                Entry::Again(self.hold(token))
+            }
+            // Another of the same owner waits for it: share what that one gets.
+            Some(Held::Acquiring) => Entry::Behind,
+        })
+    }
+
+    /// Says how it went for the first, to all of the owner.
+    fn settle(&self, acquired: Result<Option<Hold<'static>>>) -> Result<Option<OwnerHold<'o>>> {
+        let shared = &*self.owner.shared;
         let mut held = shared.held.lock();
         let result = match acquired {
             Ok(Some(hold)) => {
@@ -180,25 +238,27 @@ impl<'o> OwnerLock<'o> {
                 held.insert(self.name.clone(), Held::By { hold, depth: 1 });
                 Ok(Some(self.hold(token)))
             }
-            Ok(None) => {
+            none => {
                 held.remove(&self.name);
-                Ok(None)
-            }
-            Err(error) => {
-                held.remove(&self.name);
-                Err(error)
+                none.map(|_| None)
             }
         };
         drop(held);
-        shared.changed.notify_all();
+        shared.tell_changed();
         result
     }
 
-    fn acquire_first(&self, give_up_at: Option<Instant>) -> Result<Option<Hold<'static>>> {
-        let mut lock = self.owner.space.lock(&self.name)?;
-        if let Some(ttl) = self.ttl {
-            lock = lock.ttl(ttl)?;
+    /// The lock itself.
+    fn plain(&self) -> Result<Lock<'_>> {
+        let lock = self.owner.space.lock(&self.name)?;
+        match self.ttl {
+            Some(ttl) => lock.ttl(ttl),
+            None => Ok(lock),
         }
+    }
+
+    fn acquire_first(&self, give_up_at: Option<Instant>) -> Result<Option<Hold<'static>>> {
+        let lock = self.plain()?;
         let hold = match give_up_at {
             Some(at) => lock.acquire_timeout(at.saturating_duration_since(Instant::now()))?,
             None => Some(lock.acquire()?),

@@ -95,6 +95,8 @@ macro_rules! cases {
                 a_timed_wait_of_an_owner_ends_and_leaves_nothing,
                 an_owner_that_lost_its_hold_is_told_so,
                 an_owner_checks_names_and_ttls,
+                a_future_of_an_owner_gets_its_hold_again_or_waits_for_all_of_it,
+                a_dropped_future_of_an_owner_lets_another_be_first,
                 renewing_at_any_depth_renews_the_one_hold_beneath_all,
                 an_owner_kept_alive_at_any_depth_outlives_its_ttl_until_the_last_release,
                 every_depth_follows_a_loss_and_a_later_hold_is_not_theirs,

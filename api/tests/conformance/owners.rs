@@ -1,9 +1,11 @@
 //! Owners, whose locks are re-entrant.
 
+use super::block_on::{block_on, poll_once};
 use super::tier::Tier;
 use super::{until, waiters};
 use sprag::{Error, KeepAlive};
 use std::sync::{Arc, Barrier};
+use std::task::Poll;
 use std::time::Duration;
 
 // property 2, property 3
@@ -220,4 +222,56 @@ pub(crate) fn a_callback_may_have_a_hold_of_the_owner_to_drop(tier: &impl Tier) 
     assert!(hold.keep_alive(options).is_err());
     assert!(lock.acquire().is_err(), "told once");
     assert!(lock.acquire().is_ok());
+}
+
+pub(crate) fn a_future_of_an_owner_gets_its_hold_again_or_waits_for_all_of_it(tier: &impl Tier) {
+    let space = tier.space();
+    let (owner, other) = (space.owner(), space.owner());
+    let lock = owner.lock("a").unwrap();
+    let others = other.lock("a").unwrap().acquire().unwrap();
+    let mut first = lock.acquire_async();
+    let mut behind = lock.acquire_async();
+    assert!(poll_once(&mut first).is_pending());
+    assert!(poll_once(&mut behind).is_pending());
+    assert_eq!(waiters(&space, "a"), 1, "one wait for the owner");
+    std::thread::scope(|scope| {
+        let behind = scope.spawn(|| block_on(behind).unwrap());
+        let thread = scope.spawn(|| lock.acquire().unwrap());
+        let token = others.token() + 1;
+        others.release().unwrap();
+        let first = block_on(first).unwrap();
+        let (behind, thread) = (behind.join().unwrap(), thread.join().unwrap());
+        assert_eq!(
+            (first.token(), behind.token(), thread.token()),
+            (token, token, token)
+        );
+        let Poll::Ready(Ok(again)) = poll_once(&mut lock.acquire_async()) else {
+            panic!("the owner has it")
+        };
+        assert_eq!(again.token(), token);
+        drop((first, behind, thread));
+        assert!(again.is_held());
+        again.release().unwrap();
+    });
+    assert!(!space.inspect("a").unwrap()[0].is_held);
+}
+
+// property 6
+pub(crate) fn a_dropped_future_of_an_owner_lets_another_be_first(tier: &impl Tier) {
+    let space = tier.space();
+    let (owner, other) = (space.owner(), space.owner());
+    let lock = owner.lock("a").unwrap();
+    let others = other.lock("a").unwrap().acquire().unwrap();
+    let mut first = lock.acquire_async();
+    assert!(poll_once(&mut first).is_pending());
+    std::thread::scope(|scope| {
+        let behind = scope.spawn(|| block_on(lock.acquire_async()).unwrap().token());
+        drop(first);
+        until(|| waiters(&space, "a") == 1);
+        let token = others.token() + 1;
+        others.release().unwrap();
+        assert_eq!(behind.join().unwrap(), token);
+    });
+    assert_eq!(waiters(&space, "a"), 0);
+    assert!(lock.try_acquire().unwrap().is_some());
 }
