@@ -103,7 +103,7 @@ impl Engine {
     }
 
     /// Fails if the region's file was replaced, or if this process closed the descriptor that keeps its
-    /// session alive: either way its holds are lost. Costs two system calls.
+    /// session alive: either way its holds are lost. Costs half a dozen system calls.
     pub fn check_in_place(&self) -> Result<()> {
         self.region.check_in_place()?;
         #[cfg(all(not(loom), target_os = "linux"))]
