@@ -141,7 +141,11 @@ impl Engine {
                 });
             }
         }
-        let session = match self.sessions.open(&self.region, process, unix_ns) {
+        let end_what_is_left = |index| self.end_what_is_left_of(index);
+        let opened = self
+            .sessions
+            .open(&self.region, process, unix_ns, &end_what_is_left);
+        let session = match opened {
             // Whoever replaces the region has all lines.
             Err(full @ Error::Full { .. }) => {
                 self.region.check_in_place()?;
@@ -149,9 +153,6 @@ impl Engine {
             }
             opened => opened?,
         };
-        if session.generation == 0 {
-            self.end_what_is_left_of(session.index);
-        }
         // Whoever replaces the region's file holds every session's lock until it is done. So a
         // session opened before keeps it from replacing, and one opened after finds out here.
         if let Err(error) = self.region.check_in_place() {
@@ -161,7 +162,7 @@ impl Engine {
         Ok(session)
     }
 
-    /// Ends whatever still names the line of a session that was just opened. Words name the low bits of a
+    /// Ends whatever still names the line of a session that is just being opened. Words name the low bits of a
     /// line's generation; each time that these come round, what is left of those before must be gone, or
     /// it would be the new one's. Those who wait for its locks find out at their next look.
     #[cold]

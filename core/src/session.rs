@@ -98,6 +98,11 @@ pub(crate) struct Sessions {
 
 const OPEN: u64 = 1;
 
+/// Whether the low bits of a line's next generation start anew.
+fn comes_round(before: u64) -> bool {
+    (before >> 8).wrapping_add(1) & ((1 << GENERATION_BITS) - 1) == 0
+}
+
 /// Opens a line for its next owner; the owner's generation, or `None` if the line changed since.
 fn open_line(control: &Word, before: u64) -> Option<u64> {
     let generation = (before >> 8).wrapping_add(1) & u64::from(u32::MAX);
@@ -149,6 +154,7 @@ impl Sessions {
         region: &Region,
         process: Process,
         unix_ns: u64,
+        end_what_is_left: &dyn Fn(u16),
     ) -> Result<SessionId> {
         let cap = region.caps().sessions;
         let _opening = self
@@ -161,7 +167,7 @@ impl Sessions {
         for i in 0..cap {
             let index = (hint.wrapping_add(u64::from(i)) % u64::from(cap)) as u16;
             let at = region.session_at(index.into());
-            let Some(generation) = self.take_line(region.word(at), index)? else {
+            let Some(generation) = self.take_line(region.word(at), index, end_what_is_left)? else {
                 continue;
             };
             for (offset, value) in [
@@ -189,16 +195,27 @@ impl Sessions {
         })
     }
 
-    /// Makes a line the caller's if nobody has it, under a new generation.
-    fn take_line(&self, control: &Word, index: u16) -> Result<Option<u64>> {
+    /// Makes a line the caller's if nobody has it, under a new generation. Where its low bits come round,
+    /// what is left of the sessions before is ended first.
+    fn take_line(
+        &self,
+        control: &Word,
+        index: u16,
+        end_what_is_left: &dyn Fn(u16),
+    ) -> Result<Option<u64>> {
         if let Some(shared) = &self.shared {
-            return shared.take_line(control, index);
+            return shared.take_line(control, index, end_what_is_left);
         }
         let before = control.load(Acquire);
         if before & OPEN != 0 {
             return Ok(None);
         }
-        Ok(open_line(control, before))
+        let generation = open_line(control, before);
+        // Only now is the line this thread's; and no thread dies alone in between.
+        if generation.is_some() && comes_round(before) {
+            end_what_is_left(index);
+        }
+        Ok(generation)
     }
 
     /// How many sessions a process has open in a shared region; 0 where too little is known of it to tell

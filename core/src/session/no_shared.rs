@@ -15,7 +15,7 @@ impl Shared {
         match *self {}
     }
 
-    pub(super) fn take_line(&self, _: &Word, _: u16) -> Result<Option<u64>> {
+    pub(super) fn take_line(&self, _: &Word, _: u16, _: &dyn Fn(u16)) -> Result<Option<u64>> {
         match *self {}
     }
 

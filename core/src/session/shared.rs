@@ -3,7 +3,7 @@
 //!
 //! Owns that description and its locks. Of the session's line it changes only who has it.
 
-use super::{Descriptor, SessionId, ofd, open_line};
+use super::{Descriptor, SessionId, comes_round, ofd, open_line};
 use crate::error::{Error, Result};
 use crate::sync::Word;
 use core::sync::atomic::Ordering::Acquire;
@@ -57,7 +57,12 @@ impl Shared {
     /// Takes the kernel lock of a line that nobody has. The generation rises first: whoever is stopped
     /// before it has the lock keeps no dead session alive by it. Until it has, it holds the claim, so
     /// that nobody else opens the line.
-    pub(super) fn take_line(&self, control: &Word, index: u16) -> Result<Option<u64>> {
+    pub(super) fn take_line(
+        &self,
+        control: &Word,
+        index: u16,
+        end_what_is_left: &dyn Fn(u16),
+    ) -> Result<Option<u64>> {
         let claim = ofd::Bytes::claim(index);
         if !ofd::try_lock(&self.file, claim)? {
             return Ok(None);
@@ -65,7 +70,12 @@ impl Shared {
         let taken = if ofd::is_alive(&self.file, index) {
             Ok(None)
         } else {
-            match open_line(control, control.load(Acquire)) {
+            let before = control.load(Acquire);
+            if comes_round(before) {
+                // Before the generation rises: whoever dies here leaves it to the next.
+                end_what_is_left(index);
+            }
+            match open_line(control, before) {
                 Some(generation) => ofd::try_lock(&self.file, ofd::Bytes::session(index))
                     .map(|is_locked| is_locked.then_some(generation)),
                 None => Ok(None),

@@ -310,3 +310,27 @@ fn one_who_was_passed_over_and_then_died_is_cleared_away_by_the_next_who_come() 
     engine.enqueue(&name, me, now_ns, u64::MAX).unwrap();
     assert_eq!(waiters(), (1, 0));
 }
+
+// property 15
+#[test]
+fn what_dead_processes_left_is_no_later_ones_though_its_session_id_comes_round() {
+    let (_directory, path) = place();
+    let mut first = None;
+    let mut rounds = 0;
+    // Twice the sessions that the lines can tell apart.
+    for _ in 0..2 * 64 * CAPS.sessions {
+        let engine = open(&path);
+        let me = session(&engine);
+        if *first.get_or_insert(me) == me {
+            rounds += 1;
+            let mut held = 0;
+            engine.for_each_lock(b"", 0, |lock| {
+                held += u32::from(lock.hold.is_some_and(|hold| hold.is_alive));
+            });
+            assert_eq!(held, 0, "of the dead");
+            // A name of its own, so that nobody asks for it again.
+            acquire(&engine, me, &[rounds], 0).unwrap();
+        }
+    }
+    assert!(rounds > 1, "the id never came round");
+}
