@@ -282,7 +282,7 @@ impl Wait {
                 .engine
                 .poll(ticket, name, inner.session, now_ns, lease_ns, true)?
             {
-                Poll::Granted(grant) => {
+                Poll::Granted { grant, .. } => {
                     self.ticket = None;
                     return Ok(Some(Granted {
                         grant,

@@ -88,7 +88,7 @@ pub(crate) fn wait(
             .engine
             .poll(ticket, name, inner.session, now_ns, lease_ns, probe)?
         {
-            Poll::Granted(grant) => {
+            Poll::Granted { grant, .. } => {
                 place.forget();
                 return Ok(Some(Granted {
                     grant,

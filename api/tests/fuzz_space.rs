@@ -18,6 +18,7 @@ const CAPS: Caps = Caps {
     limiter_keys: 8,
     sessions: 2,
     waiters: 2,
+    permits: 2,
     key_chunks: 8,
 };
 

@@ -11,6 +11,7 @@ const CAPS: Caps = Caps {
     limiter_keys: 256,
     sessions: 16,
     waiters: 16,
+    permits: 16,
     key_chunks: 64,
 };
 

@@ -76,6 +76,10 @@ pub(crate) struct ResizeArgs {
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     waiters: Option<u32>,
 
+    /// Shared holds and holds of semaphores at one time
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
+    permits: Option<u32>,
+
     /// Pieces of 48 bytes for names over 24 bytes and limiter keys over 16
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     key_chunks: Option<u32>,
@@ -397,6 +401,7 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
         limiter_keys: args.limiter_keys.unwrap_or(before.caps.limiter_keys),
         sessions: args.sessions.unwrap_or(before.caps.sessions),
         waiters: args.waiters.unwrap_or(before.caps.waiters),
+        permits: args.permits.unwrap_or(before.caps.permits),
         key_chunks: args.key_chunks.unwrap_or(before.caps.key_chunks),
     };
     if caps == before.caps {

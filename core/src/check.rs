@@ -6,9 +6,11 @@
 use crate::engine::Engine;
 use crate::key;
 use crate::object::{Kind, Objects};
+use crate::permit::Permit;
+use crate::pool::{POOLED, Pool, is_pooled};
 use crate::region::header;
 use crate::session::Sessions;
-use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, count_of, phase};
+use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, PHASE_MASK, RETIRED, Table, count_of, phase};
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::HashMap;
 use std::fmt;
@@ -33,6 +35,8 @@ pub struct Check {
     pub limiter_keys: u64,
     /// Waits: claimed or waiting.
     pub waits: u32,
+    /// Shared holds and holds of semaphores.
+    pub permits: u32,
     /// What contradicts itself.
     pub findings: Vec<Finding>,
 }
@@ -87,6 +91,16 @@ pub enum Finding {
         /// What there is.
         found: u64,
     },
+    /// Those who share a lock or hold permits of a semaphore have together more or less than its word
+    /// says. In passing while the region is in use.
+    Members {
+        /// The cell.
+        cell: u32,
+        /// What the word says.
+        counted: u64,
+        /// What they have.
+        found: u64,
+    },
     /// A wait lies past the last one that is looked at, or names a cell that does not exist.
     Wait {
         /// Its slot.
@@ -124,10 +138,20 @@ impl fmt::Display for Finding {
                 f,
                 "{what} of session {session}: counted {counted}, found {found}"
             ),
+            Self::Members {
+                cell,
+                counted,
+                found,
+            } => write!(
+                f,
+                "cell {cell}: its holders count as {counted}, and are {found}"
+            ),
             Self::Wait { index } => write!(f, "wait {index} is out of place"),
         }
     }
 }
+
+const POOLED_LIVE: u128 = LIVE | POOLED;
 
 impl Engine {
     /// Walks through the region and says what contradicts itself. Costs a pass over all of it.
@@ -137,23 +161,29 @@ impl Engine {
             ..Check::default()
         };
         let mut names: HashMap<(u8, Vec<u8>), u32> = HashMap::new();
-        self.objects
-            .for_each(&self.region, |cell, at, state| match phase(state) {
+        let mut pools: HashMap<u32, u64> = HashMap::new();
+        self.objects.for_each(&self.region, |cell, at, state| {
+            match state & (PHASE_MASK | POOLED) {
                 EMPTY => check.empty += 1,
                 CLAIMED => check.claimed += 1,
                 RETIRED => check.retired += 1,
-                LIVE => {
+                LIVE | POOLED_LIVE => {
                     check.live += 1;
                     self.check_object(cell, at, &mut names, &mut check);
+                    if is_pooled(state) {
+                        pools.insert(cell, u64::from(Pool::decode(state).used));
+                    }
                 }
                 phase => check.findings.push(Finding::Phase {
                     cell,
                     phase: phase as u8,
                 }),
-            });
+            }
+        });
         self.check_counts(&self.objects, "objects", &mut check);
         check.limiter_keys = self.check_counts(&self.limiter_keys, "limiter keys", &mut check);
         self.check_waits(&mut check);
+        self.check_permits(pools, &mut check);
         check
     }
 
@@ -201,7 +231,7 @@ impl Engine {
     ) {
         let kind = Objects::kind(&self.region, at);
         let name = Objects::name(&self.region, at);
-        if ![Kind::Lock, Kind::Fence, Kind::Limiter]
+        if ![Kind::Lock, Kind::Fence, Kind::Limiter, Kind::Semaphore]
             .map(|kind| kind as u8)
             .contains(&kind)
         {
@@ -225,6 +255,33 @@ impl Engine {
                 name,
                 cells: [other, cell],
             });
+        }
+    }
+
+    /// Compares what each pool's word says its members have with what they say.
+    fn check_permits(&self, mut pools: HashMap<u32, u64>, check: &mut Check) {
+        let mut has = HashMap::new();
+        for index in 0..self.region.caps().permits {
+            let permit = Permit::decode(self.permit(index).load());
+            if !permit.is_free() {
+                check.permits += 1;
+                pools.entry(permit.cell).or_default();
+            }
+            if permit.is_member() {
+                *has.entry(permit.cell).or_default() += u64::from(self.permit_record(index).amount);
+            }
+        }
+        let mut pools: Vec<(u32, u64)> = pools.into_iter().collect();
+        pools.sort_unstable();
+        for (cell, counted) in pools {
+            let found = has.get(&cell).copied().unwrap_or_default();
+            if counted != found {
+                check.findings.push(Finding::Members {
+                    cell,
+                    counted,
+                    found,
+                });
+            }
         }
     }
 

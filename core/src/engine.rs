@@ -31,6 +31,9 @@ pub struct Engine {
 #[derive(Default)]
 pub(crate) struct Used {
     pub(crate) waits: AtomicU32,
+    pub(crate) permits: AtomicU32,
+    /// Where to look first for a free permit.
+    pub(crate) permit_hint: AtomicU32,
     /// Chunks of long names: what it took since they were last counted is in it, what was freed is not.
     chunks: AtomicU32,
     /// Until when no entry with a long name can have become idle, in microseconds of region time.
@@ -53,7 +56,7 @@ impl Used {
     }
 
     /// Takes off what was added and not used after all. It may have been counted anew meanwhile.
-    fn take_off(count: &AtomicU32, less: u32) {
+    pub(crate) fn take_off(count: &AtomicU32, less: u32) {
         // Relaxed: as above.
         let _ = count.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(less)));
     }
@@ -174,6 +177,7 @@ impl Engine {
         self.limiter_keys.end_claims_of(region, index);
         self.end_waits_of(index);
         self.end_holds_of(index, now_us);
+        self.end_permits_of(index, now_us);
         self.end_limit_claims_of(index);
     }
 
@@ -248,6 +252,10 @@ impl Engine {
         };
         match insert() {
             Err(error) if chunk::is_lacking(&error) && self.reclaim_long_names(by, now_ns) => {
+                insert()
+            }
+            // What the dead share is in use by all that its word says.
+            Err(Error::Full { .. } | Error::ShareExceeded { .. }) if self.reap_all(now_ns) => {
                 insert()
             }
             result => result,

@@ -69,6 +69,19 @@ pub enum Error {
         /// The definition asked for.
         asked: String,
     },
+    /// The semaphore exists with another capacity.
+    #[error(
+        "the semaphore {semaphore} exists with {existing} permits and was asked for with {asked}; \
+         open it with the same number, or once nobody uses it"
+    )]
+    CapacityDiffers {
+        /// The semaphore's name, readable.
+        semaphore: String,
+        /// How many permits it has.
+        existing: u32,
+        /// How many were asked for.
+        asked: u32,
+    },
     /// The limiter was removed while in use.
     #[error("the limiter {limiter} no longer exists; open it again")]
     LimiterGone {

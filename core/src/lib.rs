@@ -14,6 +14,7 @@
 // A model has no files, so what would fail, or need `self`, for their sake does neither there.
 #![cfg_attr(loom, allow(clippy::unnecessary_wraps, clippy::unused_self))]
 
+pub mod admission;
 mod check;
 mod chunk;
 mod engine;
@@ -25,8 +26,11 @@ pub mod limiter;
 mod limiter_key;
 pub mod lock;
 mod object;
+mod permit;
+mod pool;
 pub mod readable;
 pub mod region;
+pub mod semaphore;
 pub mod session;
 pub mod span;
 #[cfg(all(test, not(loom)))]

@@ -25,14 +25,19 @@
 //! one that lives and still wants it. See [`crate::waiter`].
 
 mod inspect;
+mod shared;
 mod state;
 
 pub use inspect::{BreakRecord, HoldStatus, LockStatus};
+pub use shared::Upgrade;
 pub(crate) use state::State;
 
+use crate::admission::Wants;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX};
+use crate::permit::Permit;
+use crate::pool::is_pooled;
 use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
@@ -51,15 +56,41 @@ pub struct Grant {
     pub token: u64,
     /// Region time at which the engine lets others have the lock, in nanoseconds.
     pub deadline_ns: u64,
-    pub(crate) cell: u32,
-    /// The lock's word as the grant left it: what a release that meets no one expects.
+    /// The lock's cell; with [`BY_PERMIT`], the index of a permit.
+    cell: u32,
+    /// The lock's word as the grant left it: what a release that meets no one expects. Or the permit's.
     word: u128,
 }
+
+/// Set in a grant whose hold is a permit.
+const BY_PERMIT: u32 = 1 << 31;
 
 impl Grant {
     /// Who holds it: a grant says nothing any more once its hold was handed to another.
     fn by(&self) -> Option<SessionId> {
         State::decode(self.word).holder
+    }
+
+    pub(crate) fn of_permit(token: u64, index: u32, word: u128) -> Self {
+        Self {
+            token,
+            deadline_ns: Permit::decode(word).until_us * 1_000,
+            cell: index | BY_PERMIT,
+            word,
+        }
+    }
+
+    /// The permit that is its hold, if it is one.
+    pub(crate) fn permit(&self) -> Option<u32> {
+        (self.cell & BY_PERMIT != 0).then_some(self.cell & !BY_PERMIT)
+    }
+
+    /// The cell of the lock or semaphore.
+    pub(crate) fn cell(&self) -> u32 {
+        match self.permit() {
+            Some(_) => Permit::decode(self.word).cell,
+            None => self.cell,
+        }
     }
 }
 
@@ -99,7 +130,7 @@ impl Renewed {
     }
 }
 
-fn check_lease(lease_ns: u64) -> Result<()> {
+pub(crate) fn check_lease(lease_ns: u64) -> Result<()> {
     if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
         return Ok(());
     }
@@ -192,54 +223,7 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Attempt> {
-        check_lease(lease_ns)?;
-        for _ in 0..ROUNDS_MAX {
-            let found = self.find_lock(name, by, now_ns)?;
-            let state = State::decode(found.state);
-            if !state.is_idle() && !self.may_take(&found, state, by, now_ns) {
-                return Ok(Attempt::Busy);
-            }
-            let line = self.region.line(found.at);
-            Self::check_tokens(found.state)?;
-            if let Some(grant) = Self::take(line, found.cell, found.state, by, now_ns, lease_ns) {
-                return Ok(Attempt::Granted(grant));
-            }
-        }
-        Err(Error::Damaged {
-            what: "a lock never settles",
-        })
-    }
-
-    /// Whether a newcomer may take a lock that is not plainly free, if its word is still what was found.
-    #[cold]
-    fn may_take(&self, found: &Found, state: State, by: SessionId, now_ns: u64) -> bool {
-        let now_us = now_ns / 1_000;
-        let is_open = match state.holder {
-            None => true,
-            Some(holder) => {
-                state.has_expired(now_us)
-                    || (holder != by && !self.sessions.is_alive(&self.region, holder))
-            }
-        };
-        if !is_open || !state.queue {
-            return is_open;
-        }
-        let Some(first) = self.first_waiter(found.cell, now_ns, true) else {
-            return true;
-        };
-        // Those who wait come first, each for as long as it may let the lock lie.
-        if state.holder.is_none() {
-            if !first.has_let_lie(state, now_ns) {
-                return false;
-            }
-            // The word is another now, which the caller finds out and looks at anew.
-            self.pass_over(found.cell, found.state, now_ns);
-            return true;
-        }
-        // Their time counts from when the lock is free.
-        let word = self.region.wide(found.at);
-        let _ = word.compare_exchange(found.state, state.freed(now_us).encode());
-        false
+        self.try_get(name, Wants::Exclusive, by, now_ns, lease_ns)
     }
 
     /// The granting exchange. `None` when the word changed since it was read, or tokens are used up.
@@ -290,16 +274,27 @@ impl Engine {
         if grant.word & QUEUE == 0 && word.compare_exchange(grant.word, freed).is_ok() {
             return Released::Done { wake: None };
         }
-        self.release_slowly(grant.cell, now_ns(), |state| state.is_of(grant))
+        self.release_grant_slowly(grant, now_ns())
+    }
+
+    #[cold]
+    fn release_grant_slowly(&self, grant: &Grant, now_ns: u64) -> Released {
+        match grant.permit() {
+            Some(index) => self.release_by_permit(index, grant.word, now_ns),
+            None => self.release_slowly(grant.cell, now_ns, |state| state.is_of(grant)),
+        }
     }
 
     /// Frees a hold by the lock's name and its token.
     pub fn release_by_name(&self, name: &Name, token: u64, now_ns: u64) -> Released {
         let object = self.object(Kind::Lock, name);
         match self.find_object(&object) {
-            Some(found) => self.release_slowly(found.cell, now_ns, |state| {
-                state.holder.is_some() && state.token == token
-            }),
+            Some(found) => match self.permit_of_token(found.cell, token) {
+                Some((index, hold)) => self.release_by_permit(index, hold, now_ns),
+                None => self.release_slowly(found.cell, now_ns, |state| {
+                    state.holder.is_some() && state.token == token
+                }),
+            },
             None => Released::NotHeld,
         }
     }
@@ -311,13 +306,14 @@ impl Engine {
         });
         match freed {
             Some(state) => Released::Done {
-                wake: self.hand_on(cell, state, now_ns),
+                wake: self.hand_on(cell, state.encode(), now_ns),
             },
             None => Released::NotHeld,
         }
     }
 
-    /// Exchanges a live lock's word for what `next` makes of it; `None` if `next` declines.
+    /// Exchanges the word of a live lock in plain form for what `next` makes of it; `None` if `next`
+    /// declines.
     pub(crate) fn change(
         &self,
         cell: u32,
@@ -326,7 +322,7 @@ impl Engine {
         let word = self.objects.state(&self.region, cell);
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
-            if phase(state) != LIVE {
+            if phase(state) != LIVE || is_pooled(state) {
                 return None;
             }
             let after = next(State::decode(state))?;
@@ -342,6 +338,7 @@ impl Engine {
         self.objects.for_each(&self.region, |cell, at, state| {
             let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
             if phase(state) == LIVE
+                && !is_pooled(state)
                 && Objects::is_lock(&self.region, at)
                 && is_its(State::decode(state))
             {
@@ -353,9 +350,7 @@ impl Engine {
     /// Moves the end of a hold's lease to `now_ns + lease_ns`. Fails once the lease is over, stolen
     /// or not: the holder has been told so by its own clock.
     pub fn renew(&self, grant: &Grant, now_ns: u64, lease_ns: u64) -> Result<Renewed> {
-        let is_hold = |state: State| state.is_of(grant);
-        let renewed = self.renew_cell(grant.cell, None, now_ns, lease_ns, is_hold)?;
-        Ok(Renewed::of(renewed))
+        self.renew_grant(grant, None, now_ns, lease_ns)
     }
 
     /// [`renew`](Self::renew) by the lock's name and the hold's token. Fails also once the holder's
@@ -368,7 +363,7 @@ impl Engine {
         lease_ns: u64,
     ) -> Result<Renewed> {
         let renewed = self.renew_live(name, token, None, now_ns, lease_ns)?;
-        Ok(Renewed::of(renewed.map(|(_, state)| state)))
+        Ok(renewed.map_or(Renewed::NotHeld, |grant| Renewed::Until(grant.deadline_ns)))
     }
 
     /// Hands a hold to another session, token kept, with a lease of its own.
@@ -379,9 +374,26 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        let is_hold = |state: State| state.is_of(grant);
-        let renewed = self.renew_cell(grant.cell, Some(to), now_ns, lease_ns, is_hold)?;
-        Ok(Renewed::of(renewed))
+        self.renew_grant(grant, Some(to), now_ns, lease_ns)
+    }
+
+    fn renew_grant(
+        &self,
+        grant: &Grant,
+        to: Option<SessionId>,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Renewed> {
+        let Some(index) = grant.permit() else {
+            let is_hold = |state: State| state.is_of(grant);
+            let renewed = self.renew_cell(grant.cell, to, now_ns, lease_ns, is_hold)?;
+            return Ok(Renewed::of(renewed));
+        };
+        check_lease(lease_ns)?;
+        let renewed = self.renew_permit(index, grant.word, to, now_ns, lease_ns);
+        Ok(renewed.map_or(Renewed::NotHeld, |permit| {
+            Renewed::Until(permit.until_us * 1_000)
+        }))
     }
 
     /// [`transfer`](Self::transfer) by the lock's name and the hold's token: how a process takes over
@@ -394,17 +406,11 @@ impl Engine {
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
-        let adopted = self.renew_live(name, token, Some(to), now_ns, lease_ns)?;
-        Ok(adopted.map(|(cell, state)| Grant {
-            token,
-            deadline_ns: state.time_us * 1_000,
-            cell,
-            word: state.encode(),
-        }))
+        self.renew_live(name, token, Some(to), now_ns, lease_ns)
     }
 
     /// Renews the hold under `token`, if it is of one who is there, and hands it `to` another session if
-    /// one is given; the lock's cell and new state. In a shared region a system call.
+    /// one is given; the hold as it is then. In a shared region a system call.
     fn renew_live(
         &self,
         name: &Name,
@@ -412,18 +418,30 @@ impl Engine {
         to: Option<SessionId>,
         now_ns: u64,
         lease_ns: u64,
-    ) -> Result<Option<(u32, State)>> {
+    ) -> Result<Option<Grant>> {
         // Also where there is no such lock.
         check_lease(lease_ns)?;
         let object = self.object(Kind::Lock, name);
         let Some(found) = self.find_object(&object) else {
             return Ok(None);
         };
+        if let Some((index, hold)) = self.permit_of_token(found.cell, token) {
+            if !self.is_alive(Permit::decode(hold).by) {
+                return Ok(None);
+            }
+            let renewed = self.renew_permit(index, hold, to, now_ns, lease_ns);
+            return Ok(renewed.map(|permit| Grant::of_permit(token, index, permit.encode())));
+        }
         let is_live_hold = |state: State| {
             state.token == token && state.holder.is_some_and(|holder| self.is_alive(holder))
         };
         let renewed = self.renew_cell(found.cell, to, now_ns, lease_ns, is_live_hold)?;
-        Ok(renewed.map(|state| (found.cell, state)))
+        Ok(renewed.map(|state| Grant {
+            token,
+            deadline_ns: state.time_us * 1_000,
+            cell: found.cell,
+            word: state.encode(),
+        }))
     }
 
     fn renew_cell(
@@ -448,9 +466,15 @@ impl Engine {
     /// Whether the hold is still the lock's. One load; `is_valid` by the holder's own deadline is
     /// cheaper still and needs no region.
     pub fn is_held(&self, grant: &Grant, now_ns: u64) -> bool {
+        if let Some(index) = grant.permit() {
+            return self.is_permit_held(index, grant.word, now_ns / 1_000);
+        }
         let state = self.objects.state(&self.region, grant.cell).load();
         let lock = State::decode(state);
-        phase(state) == LIVE && lock.is_of(grant) && !lock.has_expired(now_ns / 1_000)
+        phase(state) == LIVE
+            && !is_pooled(state)
+            && lock.is_of(grant)
+            && !lock.has_expired(now_ns / 1_000)
     }
 
     /// Takes a lock away from its holder, whoever that is, and notes who did it. `None` if it was
@@ -471,6 +495,10 @@ impl Engine {
         now_ns: u64,
     ) -> Option<Broken> {
         let line = self.region.line(self.objects.at(cell));
+        let raw = line.state().load();
+        if is_pooled(raw) && object.matches(&self.region, line, raw) {
+            return self.break_shared(object, cell, by, now_ns);
+        }
         let freed = self.change(cell, |state| {
             (state.holder.is_some() && object.matches(&self.region, line, state.encode()))
                 .then(|| state.freed(now_ns / 1_000))
@@ -478,7 +506,7 @@ impl Engine {
         self.note_break(object.name, freed.token, by, now_ns);
         Some(Broken {
             token: freed.token,
-            wake: self.hand_on(cell, freed, now_ns),
+            wake: self.hand_on(cell, freed.encode(), now_ns),
         })
     }
 }

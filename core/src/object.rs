@@ -23,11 +23,14 @@
 //! | 11..64 | serial |
 //! | 64..128 | value |
 
+use crate::admission::is_queued;
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
 use crate::lock;
+use crate::permit;
+use crate::pool::{Pool, is_pooled};
 use crate::region::memory::Line;
 use crate::region::{Region, Section};
 use crate::session::SessionId;
@@ -58,6 +61,7 @@ pub(crate) enum Kind {
     Lock = 1,
     Fence = 2,
     Limiter = 3,
+    Semaphore = 6,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -104,6 +108,11 @@ impl Objects {
         region.word(at + META).load(Relaxed) as u8
     }
 
+    /// Whether a cell is of a kind that hands out tokens: a lock's or a semaphore's.
+    pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
+        [Kind::Lock as u8, Kind::Semaphore as u8].contains(&Self::kind(region, at))
+    }
+
     /// Whether a cell is a lock's.
     pub(crate) fn is_lock(region: &Region, at: usize) -> bool {
         Self::kind(region, at) == Kind::Lock as u8
@@ -143,7 +152,7 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, fence or limiter";
+    const WHAT: &'static str = "lock, fence, semaphore or limiter";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -174,14 +183,19 @@ impl Flavour for Objects {
 
     fn live(region: &Region, at: usize, claimed: u128) -> u128 {
         let serial = serial(claimed);
-        if Self::is_lock(region, at) {
+        if Self::has_tokens(region, at) {
             let home = Self::claim_of(claimed).home;
             let blocks = region.geometry.objects.units / region.partitions();
             let partition = (home / blocks).min(region.partitions() - 1);
             // Acquire by the exchange that decided the insertion: no retirement of this name that
             // came before it is missed.
             let floor = region.floor(partition).load(Acquire);
-            lock::State::free(serial.max(floor)).encode()
+            let token = serial.max(floor);
+            if Self::is_lock(region, at) {
+                lock::State::free(token).encode()
+            } else {
+                Pool::empty(token, false).encode()
+            }
         } else {
             Plain { serial, value: 0 }.encode()
         }
@@ -197,15 +211,20 @@ impl Flavour for Objects {
         now_ns: u64,
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
-        if !Self::is_lock(region, at) {
+        if !Self::has_tokens(region, at) {
             return Idle::Never;
         }
-        let lock = lock::State::decode(live);
-        let is_held = lock
-            .holder
-            .is_some_and(|holder| !lock.has_expired(now_ns / 1_000) && is_alive(holder));
+        let is_held = if is_pooled(live) {
+            // Whose members are all gone, [`Engine::reap_all`] empties first: they name its cell.
+            permit::follow_step(region, at, cell, live);
+            Pool::decode(live).used > 0
+        } else {
+            let lock = lock::State::decode(live);
+            lock.holder
+                .is_some_and(|holder| !lock.has_expired(now_ns / 1_000) && is_alive(holder))
+        };
         // A waiter that queues after this look finds its lock's entry gone and queues anew.
-        if is_held || (lock.queue && waiter::is_awaited(region, cell, now_ns, is_alive)) {
+        if is_held || (is_queued(live) && waiter::is_awaited(region, cell, now_ns, is_alive)) {
             Idle::Unforeseen
         } else {
             Idle::Now
@@ -215,7 +234,7 @@ impl Flavour for Objects {
     fn note_reclaim(_: &Region, _: u64) {}
 
     fn retired(region: &Region, at: usize, live: u128) -> u128 {
-        let last = if Self::is_lock(region, at) {
+        let last = if Self::has_tokens(region, at) {
             serial(live)
         } else {
             Plain::decode(live).serial

@@ -8,6 +8,7 @@
 //!               sessions         one line per session
 //!               waiter words     one word per waiter, scanned when a lock is handed on
 //!               waiter records   one line per waiter: ticket, futex, deadline
+//!               permits          one line per shared hold: session, lease, token
 //!               limits           two lines per limit definition
 //! growing       object blocks    locks, fences, limiter names: a header line and 8 cells of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
@@ -53,7 +54,7 @@ use geometry::LINE;
 use memory::{Line, Memory};
 
 /// The region layout that this release reads and writes.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Byte offsets of the header's words.
 pub(crate) mod header {
@@ -61,13 +62,13 @@ pub(crate) mod header {
     pub(crate) const VERSION: usize = 8;
     /// Feature bits: low half compatible (ignored when unknown), high half incompatible (refused).
     pub(crate) const FEATURES: usize = 16;
-    pub(crate) const CAPS: usize = 24; // 24..64: five words
-    pub(crate) const HASH_SEED: usize = 64;
-    pub(crate) const HASH_ALGORITHM: usize = 72;
+    pub(crate) const CAPS: usize = 24; // 24..72: six words
+    pub(crate) const HASH_SEED: usize = 72;
+    pub(crate) const HASH_ALGORITHM: usize = 80;
     /// Unix time of region time zero, in nanoseconds.
-    pub(crate) const BASE_UNIX: usize = 80;
+    pub(crate) const BASE_UNIX: usize = 88;
     /// Checksum over the words above, which never change.
-    pub(crate) const CHECKSUM: usize = 88;
+    pub(crate) const CHECKSUM: usize = 96;
     /// Region time zero on the boot clock of boot `BOOT_ID`, in nanoseconds (as two's complement).
     pub(crate) const BASE_BOOT: usize = 128;
     pub(crate) const BOOT_ID: usize = 136; // 136..152
@@ -75,6 +76,8 @@ pub(crate) mod header {
     pub(crate) const LATEST: usize = 152;
     /// Index to begin at for a new session, chunk, break or limit: hints that spread reuse.
     pub(crate) const SESSION_HINT: usize = 192;
+    /// Permits in use lie below this index.
+    pub(crate) const PERMITS_HIGH: usize = 200;
     pub(crate) const CHUNK_HINT: usize = 208;
     pub(crate) const BREAK_HINT: usize = 216;
     /// Waiter words in use lie below this index.
@@ -329,6 +332,11 @@ impl Region {
 
     pub(crate) fn waiter_at(&self, index: u32) -> usize {
         self.geometry.waiter_records + index as usize * LINE
+    }
+
+    /// Byte offset of a permit's line; any number is brought into range.
+    pub(crate) fn permit_at(&self, index: u32) -> usize {
+        self.geometry.permits + index.min(self.geometry.caps.permits - 1) as usize * LINE
     }
 
     pub(crate) fn limit_at(&self, index: u32) -> usize {

@@ -45,18 +45,18 @@ fn property_1_a_break_that_was_stopped_spares_the_lock_that_has_the_cell_by_now(
     let name = engine.lock_name(b"broken").unwrap();
     let object = engine.object(Kind::Lock, &name);
     let grant = acquire(&engine, me, b"broken");
-    let cell = grant.cell;
+    let cell = grant.cell();
     // Stopped: the lock was found, and not yet broken.
     engine.release(&grant, || 0);
     reclaim(&engine, cell);
     let grant = (0..1_000)
         .find_map(|i| {
             let grant = acquire(&engine, me, format!("other {i}").as_bytes());
-            if grant.cell == cell {
+            if grant.cell() == cell {
                 return Some(grant);
             }
             engine.release(&grant, || 0);
-            reclaim(&engine, grant.cell);
+            reclaim(&engine, grant.cell());
             None
         })
         .expect("some name comes to lie in the cell");

@@ -16,7 +16,7 @@
 //! | 8..16 | displacement: blocks past this one that hold keys whose home this is | `fetch_max` before an insertion |
 //! | 16..20 … 44..48 | *creator* of each cell: bits 0..12 session, bits 12..32 incarnation | whoever claimed the cell |
 //!
-//! # Phases of a cell (bits 0..3 of its state word)
+//! # Phases of a cell (bits 0..2 of its state word)
 //!
 //! ```text
 //!            claim                    finish (anyone)              retire (idle only)
@@ -48,7 +48,7 @@ pub(crate) const EMPTY: u128 = 0;
 pub(crate) const CLAIMED: u128 = 1;
 pub(crate) const LIVE: u128 = 2;
 pub(crate) const RETIRED: u128 = 3;
-pub(crate) const PHASE_MASK: u128 = 7;
+pub(crate) const PHASE_MASK: u128 = 3;
 
 #[inline(always)]
 pub(crate) fn phase(state: u128) -> u128 {

@@ -21,6 +21,7 @@
 //! | 8..16 | ticket: its place in the lock's queue |
 //! | 16..24 | region time at which it gives up, in nanoseconds |
 //! | 24..32 | region time at which it last looked, or queued, in nanoseconds |
+//! | 32..40 | what it wants: 0 the lock alone, else how much, all ones to have alone what it shares already |
 //!
 //! ```text
 //!            claim                  publish               taken the lock, gave up (self);
@@ -33,8 +34,9 @@
 //! # The turn
 //!
 //! The head of a lock's queue is its lowest ticket among those waiting. Only the head takes a lock
-//! that is free with a queue, by its own exchange on the lock's word. Whoever frees the lock raises
-//! the head's signal. All else is a re-probe: each waiter looks again at least every
+//! that is free with a queue, by its own exchange on the lock's word; one who wants it in shared use also
+//! when only others who do are before it. Who may is said in [`crate::admission`]. Whoever frees the lock
+//! raises the head's signal, and who got a share of it, that of the next. All else is a re-probe: each waiter looks again at least every
 //! [`PROBE_NS`], drops waits of dead sessions, frees the lock of a dead or expired holder, and passes
 //! a lost wake on. So:
 //!
@@ -56,14 +58,17 @@ mod wake;
 
 pub use wake::{Sleeper, Wake};
 
+use crate::admission::{ALONE, Answer, Asker, UPGRADE, Wants, is_queued};
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State};
-use crate::object::{Kind, Name, OWN};
+use crate::object::{Name, OWN, Objects};
+use crate::permit::Claim;
+use crate::pool::{Mode, Pool, is_pooled};
 use crate::region::{Region, header};
 use crate::session::SessionId;
 use crate::sync::fence;
-use crate::table::{Entry as _, LIVE, ROUNDS_MAX, phase};
+use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// The longest a waiter goes without looking again, in nanoseconds.
@@ -86,21 +91,24 @@ pub struct Ticket {
     word: u64,
     cell: u32,
     number: u64,
+    wants: Wants,
 }
 
 /// A wait as a scan of the queue found it.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiter {
     index: u32,
-    number: u64,
+    pub(crate) number: u64,
     until_ns: u64,
     looked_ns: u64,
+    /// What it wants, as [`Wants::code`] says.
+    pub(crate) wants: u32,
 }
 
 impl Waiter {
-    /// Whether a free lock has lain for [`PATIENCE_NS`] without its looking.
-    pub(crate) fn has_let_lie(&self, free: State, now_ns: u64) -> bool {
-        let since_ns = self.looked_ns.max(free.time_us.saturating_mul(1_000));
+    /// Whether what it could have had since `free_since_ns` has lain for [`PATIENCE_NS`] without its looking.
+    pub(crate) fn has_let_lie(&self, free_since_ns: u64, now_ns: u64) -> bool {
+        let since_ns = self.looked_ns.max(free_since_ns);
         since_ns.saturating_add(PATIENCE_NS) <= now_ns
     }
 }
@@ -109,7 +117,12 @@ impl Waiter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poll {
     /// The lock is the caller's; the wait is over and its slot free.
-    Granted(Grant),
+    Granted {
+        /// The grant.
+        grant: Grant,
+        /// Another waiter who can have its share too; wake it.
+        wake: Option<Wake>,
+    },
     /// Not yet: look again when the signal rises, or at this region time (ns) at the latest.
     Waiting {
         /// Region time to look again at, in nanoseconds.
@@ -119,6 +132,8 @@ pub enum Poll {
     },
     /// The lock's entry was reclaimed before the wait was seen. The slot is free; wait anew.
     Moved,
+    /// The hold that was to be upgraded is no more. The slot is free.
+    Lost,
 }
 
 fn word_of(phase: u64, session: SessionId, cell: u32, generation: u64) -> u64 {
@@ -178,10 +193,23 @@ impl Engine {
         now_ns: u64,
         until_ns: u64,
     ) -> Result<Ticket> {
+        self.enqueue_for(name, Wants::Exclusive, by, now_ns, until_ns)
+    }
+
+    /// [`enqueue`](Self::enqueue) for whatever is wanted. One who is to be upgraded goes before all who
+    /// wait, since they wait for it; [`Engine::try_upgrade`] must have said that nobody else is.
+    pub fn enqueue_for(
+        &self,
+        name: &Name,
+        wants: Wants,
+        by: SessionId,
+        now_ns: u64,
+        until_ns: u64,
+    ) -> Result<Ticket> {
         let (index, claimed) = self.claim_waiter(by)?;
         let record = self.region.waiter_at(index);
         for _ in 0..ROUNDS_MAX {
-            let found = match self.find_lock(name, by, now_ns) {
+            let found = match self.find_wanted(name, wants, by, now_ns) {
                 Ok(found) => found,
                 Err(error) => {
                     self.free_waiter(index, claimed);
@@ -189,11 +217,21 @@ impl Engine {
                     return Err(error);
                 }
             };
-            let number = self.region.word(found.at + OWN + 8).fetch_add(1, Relaxed);
+            let number = match wants {
+                Wants::Upgrade(_) => 0,
+                // 0 is before all.
+                _ => self
+                    .region
+                    .word(found.at + OWN + 8)
+                    .fetch_add(1, Relaxed)
+                    .saturating_add(1),
+            };
             self.region.half(record + 4).store(0, Relaxed);
             self.region.word(record + 8).store(number, Relaxed);
             self.region.word(record + 16).store(until_ns, Relaxed);
             self.region.word(record + 24).store(now_ns, Relaxed);
+            let code = u64::from(wants.code());
+            self.region.word(record + 32).store(code, Relaxed);
             let word = word_of(WAITING, by, found.cell, claimed >> 52);
             // Release: the record comes before. Only this thread writes a claimed slot.
             self.region.waiter_word(index).store(word, Release);
@@ -205,6 +243,7 @@ impl Engine {
                 word,
                 cell: found.cell,
                 number,
+                wants,
             };
             if self.set_queue(&ticket, name, now_ns) {
                 return Ok(ticket);
@@ -220,24 +259,40 @@ impl Engine {
 
     /// Sets the lock's queue bit; `false` if its entry is gone.
     fn set_queue(&self, ticket: &Ticket, name: &Name, now_ns: u64) -> bool {
-        let object = self.object(Kind::Lock, name);
+        let object = self.object(ticket.wants.kind(), name);
         let line = self.region.line(self.objects.at(ticket.cell));
-        self.change(ticket.cell, |state| {
-            // A lock found free counts as freed now: its head has `PATIENCE_NS` from here.
-            let time_us = if state.is_idle() {
-                now_ns / 1_000
+        for _ in 0..ROUNDS_MAX {
+            let raw = line.state().load();
+            if !object.matches(&self.region, line, raw) {
+                return false;
+            }
+            let after = if is_pooled(raw) {
+                let pool = Pool::decode(raw);
+                Pool {
+                    queue: true,
+                    ..pool
+                }
+                .encode()
             } else {
-                state.time_us
-            };
-            object
-                .matches(&self.region, line, state.encode())
-                .then_some(State {
+                let state = State::decode(raw);
+                // A lock found free counts as freed now: its head has `PATIENCE_NS` from here.
+                let time_us = if state.is_idle() {
+                    now_ns / 1_000
+                } else {
+                    state.time_us
+                };
+                State {
                     queue: true,
                     time_us,
                     ..state
-                })
-        })
-        .is_some()
+                }
+                .encode()
+            };
+            if line.state().compare_exchange(raw, after).is_ok() {
+                return true;
+            }
+        }
+        false
     }
 
     fn claim_waiter(&self, by: SessionId) -> Result<(u32, u64)> {
@@ -299,29 +354,33 @@ impl Engine {
         }
     }
 
-    /// Takes the turns of all waits that let a lock, whose word was `raw`, lie for [`PATIENCE_NS`]; whether
-    /// nobody did so before.
-    pub(crate) fn pass_over(&self, cell: u32, raw: u128, now_ns: u64) -> bool {
-        let state = State::decode(raw);
+    /// Takes the turns of all waits that let what was found lie for [`PATIENCE_NS`].
+    pub(crate) fn pass_over(&self, found: &Found, now_ns: u64) {
+        let since_ns = self.free_since_ns(found);
         // The next one's time counts from now: said before the others are passed over, so that nobody
         // takes the time before for the next one's. Who dies in between costs those who wait the same
         // time once more.
-        let word = self.objects.state(&self.region, cell);
-        if word
-            .compare_exchange(raw, state.freed(now_ns / 1_000).encode())
-            .is_err()
-        {
-            return false;
+        let is_first = if is_pooled(found.state) {
+            let since = self.region.word(found.at + OWN);
+            since
+                .compare_exchange(since_ns, now_ns, Relaxed, Relaxed)
+                .is_ok()
+        } else {
+            let freed = State::decode(found.state).freed(now_ns / 1_000);
+            let word = self.region.wide(found.at);
+            word.compare_exchange(found.state, freed.encode()).is_ok()
+        };
+        if !is_first {
+            return;
         }
-        for_each(&self.region, cell, |index, word| {
-            if word & 3 == WAITING && self.waiter_at(index).has_let_lie(state, now_ns) {
+        for_each(&self.region, found.cell, |index, word| {
+            if word & 3 == WAITING && self.waiter_at(index).has_let_lie(since_ns, now_ns) {
                 // Losing means that it was served, or left.
                 let slot = self.region.waiter_word(index);
                 let _ = slot.compare_exchange(word, word | PASSED, AcqRel, Relaxed);
             }
             true
         });
-        true
     }
 
     fn waiter_at(&self, index: u32) -> Waiter {
@@ -331,6 +390,7 @@ impl Engine {
             number: self.region.word(record + 8).load(Relaxed),
             until_ns: self.region.word(record + 16).load(Relaxed),
             looked_ns: self.region.word(record + 24).load(Relaxed),
+            wants: self.region.word(record + 32).load(Relaxed) as u32,
         }
     }
 
@@ -386,14 +446,21 @@ impl Engine {
         (alive, dead)
     }
 
-    /// The lowest ticket among the waits for `cell` that have neither given up nor been passed over;
-    /// with `probe` also not of a dead session, for the price of a system call each.
-    pub(crate) fn first_waiter(&self, cell: u32, now_ns: u64, probe: bool) -> Option<Waiter> {
+    /// The lowest ticket among the waits for `cell` that are wanted, and have neither given up nor been
+    /// passed over; with `probe` also not of a dead session, for the price of a system call each.
+    pub(crate) fn first_waiter(
+        &self,
+        cell: u32,
+        now_ns: u64,
+        probe: bool,
+        is_wanted: impl Fn(&Waiter) -> bool,
+    ) -> Option<Waiter> {
         let mut first: Option<Waiter> = None;
         for_each(&self.region, cell, |index, word| {
             let waiter = self.waiter_at(index);
             let is_first = word & 3 == WAITING
                 && waiter.until_ns > now_ns
+                && is_wanted(&waiter)
                 && first.is_none_or(|first| waiter.number < first.number);
             // The dead who were passed over are in nobody's way, but it is here that they are met.
             if (is_first || word & 3 == PASSED) && probe && self.drop_if_dead(index, word) {
@@ -407,37 +474,72 @@ impl Engine {
         first
     }
 
-    /// After a lock was freed: finds whose turn it is, or clears the queue bit when nobody waits.
-    pub(crate) fn hand_on(&self, cell: u32, freed: State, now_ns: u64) -> Option<Wake> {
-        if !freed.queue {
+    /// After there came to be room, by an exchange that left the word `raw`: finds whose turn it is, or
+    /// clears the queue bit when nobody waits.
+    pub(crate) fn hand_on(&self, cell: u32, raw: u128, now_ns: u64) -> Option<Wake> {
+        if !is_queued(raw) {
             return None;
         }
         // Pairs with the fence in `enqueue`: we freed the lock, then scan.
         fence(SeqCst);
-        if let Some(first) = self.first_waiter(cell, now_ns, false) {
-            return Some(self.raise(first.index));
+        if let Some(first) = self.first_waiter(cell, now_ns, false, |_| true) {
+            return self
+                .is_room_for(cell, raw, first.wants)
+                .then(|| self.raise(first.index));
         }
         let word = self.objects.state(&self.region, cell);
-        let cleared = State {
-            queue: false,
-            time_us: 0,
-            ..freed
+        let cleared = if is_pooled(raw) {
+            let pool = Pool::decode(raw);
+            Pool {
+                queue: false,
+                ..pool
+            }
+            .encode()
+        } else {
+            State {
+                queue: false,
+                time_us: 0,
+                ..State::decode(raw)
+            }
+            .encode()
         };
-        if word
-            .compare_exchange(freed.encode(), cleared.encode())
-            .is_ok()
-        {
+        if word.compare_exchange(raw, cleared).is_ok() {
             // Pairs with the fence in `enqueue`: we cleared *queue*, then scan again.
             fence(SeqCst);
-            if let Some(first) = self.first_waiter(cell, now_ns, false) {
+            if let Some(first) = self.first_waiter(cell, now_ns, false, |_| true) {
                 return Some(self.raise(first.index));
             }
         }
         None
     }
 
-    /// Takes the lock if it is the waiter's turn. `probe`: also look for the dead, with system calls;
-    /// wanted at the first poll and whenever `look_again_ns` has come.
+    /// Whether one who `wants` what its record says can have it by the word `raw`, for all it says.
+    fn is_room_for(&self, cell: u32, raw: u128, wants: u32) -> bool {
+        if !is_pooled(raw) {
+            return State::decode(raw).holder.is_none();
+        }
+        let pool = Pool::decode(raw);
+        match wants {
+            ALONE => pool.used == 0,
+            UPGRADE => pool.used == 1,
+            amount if Objects::is_lock(&self.region, self.objects.at(cell)) => {
+                amount == 1 && pool.mode() == Mode::Shared
+            }
+            amount => pool.used.saturating_add(amount) <= pool.terms,
+        }
+    }
+
+    /// Hands on to whoever can have the word as it is now.
+    pub(crate) fn hand_on_now(&self, cell: u32, now_ns: u64) -> Option<Wake> {
+        let raw = self.objects.state(&self.region, cell).load();
+        if phase(raw) != LIVE || (!is_pooled(raw) && State::decode(raw).holder.is_some()) {
+            return None;
+        }
+        self.hand_on(cell, raw, now_ns)
+    }
+
+    /// Takes what is waited for if it is the waiter's turn. `probe`: also look for the dead, with system
+    /// calls; wanted at the first poll and whenever `look_again_ns` has come.
     pub fn poll(
         &self,
         ticket: &Ticket,
@@ -447,60 +549,86 @@ impl Engine {
         lease_ns: u64,
         probe: bool,
     ) -> Result<Poll> {
-        let object = self.object(Kind::Lock, name);
-        let line = self.region.line(self.objects.at(ticket.cell));
-        let word = line.state();
-        let now_us = now_ns / 1_000;
+        let mut claim = None;
+        let asker = Asker {
+            by,
+            number: Some(ticket.number),
+            now_ns,
+            lease_ns,
+            probe,
+        };
+        let poll = self.poll_by(ticket, name, &asker, &mut claim);
+        self.give_back(&mut claim);
+        poll
+    }
+
+    fn poll_by(
+        &self,
+        ticket: &Ticket,
+        name: &Name,
+        asker: &Asker,
+        claim: &mut Option<Claim>,
+    ) -> Result<Poll> {
+        let object = self.object(ticket.wants.kind(), name);
+        let (cell, at) = (ticket.cell, self.objects.at(ticket.cell));
+        let line = self.region.line(at);
+        let Asker { now_ns, probe, .. } = *asker;
         self.look(ticket, now_ns);
         let mut has_passed = false;
         for _ in 0..ROUNDS_MAX {
-            let raw = word.load();
-            if !object.matches(&self.region, line, raw) {
+            let state = line.state().load();
+            if !object.matches(&self.region, line, state) {
                 self.leave(ticket);
                 return Ok(Poll::Moved);
             }
-            let state = State::decode(raw);
-            if !state.queue {
+            if !is_queued(state) {
                 if !self.set_queue(ticket, name, now_ns) {
                     self.leave(ticket);
                     return Ok(Poll::Moved);
                 }
                 continue;
             }
-            if let Some(holder) = state.holder {
-                let is_over = state.has_expired(now_us)
-                    || (probe && holder != by && !self.sessions.is_alive(&self.region, holder));
-                if is_over {
-                    // Frees it for whoever's turn it is; only one of all who try succeeds.
-                    let _ = word.compare_exchange(raw, state.freed(now_us).encode());
-                    continue;
+            let found = Found { cell, at, state };
+            let probe_ns = now_ns.saturating_add(PROBE_NS);
+            match self.answer(&found, ticket.wants, asker) {
+                Answer::Yes => {
+                    if let Some(grant) = self.let_in(&found, ticket.wants, asker, claim)? {
+                        *claim = None;
+                        self.leave(ticket);
+                        // Who shares may not be the only one whose turn it is.
+                        let wake = match ticket.wants {
+                            Wants::Exclusive | Wants::Upgrade(_) => None,
+                            _ => self.hand_on_now(cell, now_ns),
+                        };
+                        return Ok(Poll::Granted { grant, wake });
+                    }
                 }
-                let look_again_ns = (state.time_us * 1_000).min(now_ns.saturating_add(PROBE_NS));
-                return Ok(Poll::Waiting {
-                    look_again_ns,
-                    wake: None,
-                });
-            }
-            let first = self.first_waiter(ticket.cell, now_ns, probe);
-            let ahead = first.filter(|first| first.number < ticket.number);
-            let Some(ahead) = ahead else {
-                Self::check_tokens(raw)?;
-                if let Some(grant) = Self::take(line, ticket.cell, raw, by, now_ns, lease_ns) {
+                Answer::Again => {}
+                Answer::Passed => has_passed = true,
+                Answer::No { look_again_ns } => {
+                    return Ok(Poll::Waiting {
+                        look_again_ns: look_again_ns.min(probe_ns),
+                        wake: None,
+                    });
+                }
+                Answer::Behind(ahead) => {
+                    // It is another's turn. On a probe, its wake may have been lost with whoever sent it.
+                    let wake = (probe || has_passed).then(|| self.raise(ahead.index));
+                    return Ok(Poll::Waiting {
+                        look_again_ns: probe_ns,
+                        wake,
+                    });
+                }
+                Answer::Lost => {
                     self.leave(ticket);
-                    return Ok(Poll::Granted(grant));
+                    return Ok(Poll::Lost);
                 }
-                continue;
-            };
-            if ahead.has_let_lie(state, now_ns) {
-                has_passed |= self.pass_over(ticket.cell, raw, now_ns);
-                continue;
+                // Nobody else could begin while this one waits, but after its hold was lost.
+                Answer::Conflict => {
+                    self.leave(ticket);
+                    return Ok(Poll::Lost);
+                }
             }
-            // It is another's turn. On a probe, its wake may have been lost with whoever sent it.
-            let wake = (probe || has_passed).then(|| self.raise(ahead.index));
-            return Ok(Poll::Waiting {
-                look_again_ns: now_ns.saturating_add(PROBE_NS),
-                wake,
-            });
         }
         Err(Error::Damaged {
             what: "a lock never settles",
@@ -512,13 +640,12 @@ impl Engine {
     #[expect(clippy::needless_pass_by_value, reason = "a ticket is left once")]
     pub fn cancel(&self, ticket: Ticket, now_ns: u64) -> Option<Wake> {
         self.leave(&ticket);
+        if let Wants::Upgrade(grant) = ticket.wants {
+            // Whom that lets in is found below.
+            let _ = self.end_upgrade(&grant, now_ns);
+        }
         // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.
         fence(SeqCst);
-        let raw = self.objects.state(&self.region, ticket.cell).load();
-        let state = State::decode(raw);
-        if phase(raw) != LIVE || state.holder.is_some() {
-            return None;
-        }
-        self.hand_on(ticket.cell, state, now_ns)
+        self.hand_on_now(ticket.cell, now_ns)
     }
 }

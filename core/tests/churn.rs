@@ -294,7 +294,7 @@ fn queues_that_only_the_dead_and_the_late_stand_in_are_reclaimed_at_the_cap_and_
             .poll(&waits[wait], &names[wait], me, 2 * SECOND, SECOND, true)
             .unwrap()
     };
-    assert!(matches!(poll(0), Poll::Granted(grant) if grant.token == holds[0].token + 1));
+    assert!(matches!(poll(0), Poll::Granted { grant, .. } if grant.token == holds[0].token + 1));
     assert_eq!(poll(1), Poll::Moved);
 }
 

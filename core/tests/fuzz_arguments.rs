@@ -273,6 +273,7 @@ fn bytes_are_a_name_that_is_told_from_all_others_or_are_refused() {
         limiter_keys: 512,
         sessions: 2,
         waiters: 2,
+        permits: 2,
         key_chunks: 4_096,
     };
     let engine = support::engine(caps);

@@ -29,6 +29,7 @@ const CAPS: Caps = Caps {
     limiter_keys: 16,
     sessions: 16,
     waiters: 16,
+    permits: 16,
     key_chunks: 16,
 };
 

@@ -45,9 +45,9 @@ impl Queue {
             .engine
             .poll(ticket, &self.name, self.by, now_ns, LEASE_NS, probe);
         match poll.unwrap() {
-            Poll::Granted(grant) => Ok(grant),
+            Poll::Granted { grant, .. } => Ok(grant),
             Poll::Waiting { wake, .. } => Err(wake),
-            Poll::Moved => panic!("a lock with a queue was reclaimed"),
+            Poll::Moved | Poll::Lost => panic!("a lock with a queue was reclaimed"),
         }
     }
 

@@ -28,6 +28,7 @@ pub const CAPS: Caps = Caps {
     limiter_keys: 1,
     sessions: 2,
     waiters: 2,
+    permits: 2,
     key_chunks: 1,
 };
 

@@ -31,6 +31,7 @@ pub(crate) fn small() -> SpaceBuilder {
         limiter_keys: 2_048,
         sessions: 64,
         waiters: 256,
+        permits: 256,
         key_chunks: 32_768,
     })
 }

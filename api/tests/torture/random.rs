@@ -30,6 +30,7 @@ const TIGHT: Caps = Caps {
     limiter_keys: 12,
     sessions: 8,
     waiters: 6,
+    permits: 6,
     key_chunks: 32,
 };
 

@@ -51,6 +51,7 @@ pub(crate) const SMALL: Caps = Caps {
     limiter_keys: 8,
     sessions: 6,
     waiters: 4,
+    permits: 4,
     key_chunks: 16,
 };
 

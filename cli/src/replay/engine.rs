@@ -144,6 +144,7 @@ impl Era {
             limiter_keys: keys_max,
             sessions: 1,
             waiters: 1,
+            permits: 1,
             key_chunks: keys_max * CHUNKS_PER_KEY,
         };
         let space = Space::builder().caps(caps).clock(&clock).open("mem:")?;

@@ -3,8 +3,11 @@
 //! Owns what is shown to people; changes no lock.
 
 use super::{Grant, State};
+use crate::admission::is_queued;
 use crate::engine::Engine;
-use crate::object::{Kind, Name, OWN, Objects};
+use crate::object::{Kind, Name, OWN, Objects, serial};
+use crate::permit::{self, Permit};
+use crate::pool::{Mode, Pool, is_pooled};
 use crate::readable::Readable;
 use crate::region::{BREAKS, header};
 use crate::session::{Process, SessionId, Sessions};
@@ -20,8 +23,10 @@ pub struct LockStatus {
     pub name: Vec<u8>,
     /// The last token granted, or the one that the next grant follows.
     pub token: u64,
-    /// The hold, if it is held.
-    pub hold: Option<HoldStatus>,
+    /// Whether those who hold it share it.
+    pub is_shared: bool,
+    /// The holds on it: one at most, unless it is shared.
+    pub holds: Vec<HoldStatus>,
     /// How many wait for it.
     pub waiters: u32,
     /// How many more died while they waited, and are not cleared away yet.
@@ -31,6 +36,8 @@ pub struct LockStatus {
 /// What an inspection saw of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldStatus {
+    /// Its token.
+    pub token: u64,
     /// The holder's process; `None` if its session was closed, or the hold is detached.
     pub process: Option<Process>,
     /// Whether the holder's session lives, or the hold is detached. If not, the next one that comes for
@@ -110,23 +117,25 @@ impl Engine {
             if word.load() != state {
                 continue;
             }
-            let lock = State::decode(state);
-            let hold = lock.holder.map(|holder| HoldStatus {
-                process: Sessions::process(&self.region, holder),
-                is_alive: self.is_alive(holder),
-                detached: holder == SessionId::DETACHED,
-                lease_left_ns: (lock.time_us * 1_000).saturating_sub(now_ns),
-                since_ns: (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff),
-            });
-            let (waiters, waiters_dead) = if lock.queue {
+            let (is_shared, holds) = if is_pooled(state) {
+                let is_alone = matches!(Pool::decode(state).mode(), Mode::Exclusive(_));
+                (!is_alone, self.shared_holds(cell, now_ns))
+            } else {
+                let lock = State::decode(state);
+                let since = (since & 0xfff == lock.token & 0xfff).then_some(since & !0xfff);
+                let hold = |by| self.hold_status(lock.token, by, lock.time_us, since, now_ns);
+                (false, lock.holder.map(hold).into_iter().collect())
+            };
+            let (waiters, waiters_dead) = if is_queued(state) {
                 self.count_waiters(cell)
             } else {
                 (0, 0)
             };
             return Some(LockStatus {
                 name,
-                token: lock.token,
-                hold,
+                token: serial(state),
+                is_shared,
+                holds,
                 waiters,
                 waiters_dead,
             });
@@ -134,10 +143,47 @@ impl Engine {
         None
     }
 
+    fn hold_status(
+        &self,
+        token: u64,
+        by: SessionId,
+        until_us: u64,
+        since_ns: Option<u64>,
+        now_ns: u64,
+    ) -> HoldStatus {
+        HoldStatus {
+            token,
+            process: Sessions::process(&self.region, by),
+            is_alive: self.is_alive(by),
+            detached: by == SessionId::DETACHED,
+            lease_left_ns: (until_us * 1_000).saturating_sub(now_ns),
+            since_ns,
+        }
+    }
+
+    /// The holds of those who share what is in `cell`, by token. Each is seen as it was at some time.
+    pub(crate) fn shared_holds(&self, cell: u32, now_ns: u64) -> Vec<HoldStatus> {
+        let mut holds = Vec::new();
+        permit::for_each(&self.region, cell, |index, permit| {
+            let record = self.permit_record(index);
+            // As in `status`.
+            fence(Acquire);
+            let is_unchanged = Permit::decode(self.permit(index).load()) == permit;
+            if permit.is_active() && is_unchanged {
+                let since = Some(record.since_ns);
+                let (by, until_us) = (permit.by, permit.until_us);
+                holds.push(self.hold_status(record.token, by, until_us, since, now_ns));
+            }
+            true
+        });
+        holds.sort_by_key(|hold| hold.token);
+        holds
+    }
+
     /// The name of the lock that this was a hold of, its name's hash being `name_hash`; `None` if its
     /// entry was reclaimed since.
     pub fn name_of_hold(&self, grant: &Grant, name_hash: u64) -> Option<Vec<u8>> {
-        let name = self.status(grant.cell, 0)?.name;
+        let name = self.status(grant.cell(), 0)?.name;
         (self.region.hasher.hash(&name) == name_hash).then_some(name)
     }
 

@@ -1,10 +1,12 @@
-//! The state word of a live lock: one 128-bit word, decoded, encoded, and what it becomes.
+//! The state word of a live lock that at most one holds: decoded, encoded, and what it becomes. In shared
+//! use it has another form, [`crate::pool`].
 //!
 //! Owns the bits. Exchanges no word: whoever does asks this file for the next one.
 //!
 //! | bits | field | meaning |
 //! |---|---|---|
-//! | 0..3 | phase | LIVE |
+//! | 0..2 | phase | LIVE |
+//! | 2 | pooled | clear: this form |
 //! | 3 | held | set: `session` holds it; clear: free |
 //! | 4 | queue | set: there may be waiters; a free lock is then theirs, newcomers queue behind |
 //! | 5..11, 11..23 | session | the holder's generation and line; 0 while free |
@@ -13,6 +15,7 @@
 
 use super::Grant;
 use crate::object::{TOKEN_BITS, TOKEN_MAX};
+use crate::pool::POOLED;
 use crate::session::{GENERATION_BITS, SessionId};
 use crate::table::{LIVE, PHASE_MASK, field};
 
@@ -72,7 +75,7 @@ impl State {
     /// Whether a word is that of a live lock that is free with no queue.
     #[inline(always)]
     pub(crate) fn is_plainly_free(state: u128) -> bool {
-        state & (PHASE_MASK | HELD | QUEUE) == LIVE
+        state & (PHASE_MASK | POOLED | HELD | QUEUE) == LIVE
     }
 
     /// The word after `state` when `by` is granted the lock until `until_us`, and the token; phase and

@@ -34,7 +34,7 @@ use crate::limiter_key::LimiterKeys;
 use crate::object::{Objects, TOKEN_MAX};
 use crate::session::{Sessions, ofd};
 use crate::table::Table;
-use crate::waiter;
+use crate::{permit, waiter};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// More tokens than one lock can be granted while a page waits to be written to disk: 45 minutes of
@@ -71,8 +71,9 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
 
     let now_ns = region_time(region, birth)?;
     waiter::clear_all(region);
+    permit::clear_all(region);
     Sessions::close_all(region);
-    Table::<Objects>::new(region).settle(region, Objects::is_lock);
+    Table::<Objects>::new(region).settle(region, Objects::has_tokens);
     Table::<LimiterKeys>::new(region).settle(region, |_, _| false);
     for partition in 0..region.partitions() {
         let floor = region.floor(partition);

@@ -15,6 +15,8 @@ pub struct Caps {
     pub sessions: u32,
     /// Waits at one time: 1 to 65,536; 4,096 by default.
     pub waiters: u32,
+    /// Shared holds and holds of semaphores at one time: 1 to 65,536; 8,192 by default.
+    pub permits: u32,
     /// Chunks of 48 bytes for names longer than 24 bytes and limiter keys longer than 16: 1 to 2^28;
     /// 262,144 by default.
     pub key_chunks: u32,
@@ -27,19 +29,23 @@ impl Default for Caps {
             limiter_keys: 262_144,
             sessions: 1_024,
             waiters: 4_096,
+            permits: 8_192,
             key_chunks: 262_144,
         }
     }
 }
 
+/// How many caps there are.
+const CAPS: usize = 6;
 /// Highest value of each cap, by the width of the fields that hold indices.
-const CAP_BOUNDS: [(&str, u32, u32); 5] = [
+const CAP_BOUNDS: [(&str, u32, u32); CAPS] = [
     ("objects cap", 1, 1 << 26),
     ("limiter keys cap", 1, 1 << 28),
     // The last line that a session field can name stands for no session.
     ("sessions cap", 1, SESSIONS_MAX - 1),
     ("waiters cap", 1, 1 << 16),
     ("key chunks cap", 1, 1 << 28),
+    ("permits cap", 1, 1 << 16),
 ];
 
 /// Sessions that a session field can name.
@@ -49,13 +55,14 @@ pub(crate) const LIMITS: u32 = if cfg!(loom) { 4 } else { 1_024 };
 pub(crate) const LIMIT_BYTES: usize = 128;
 
 impl Caps {
-    pub(super) fn words(self) -> [u64; 5] {
+    pub(super) fn words(self) -> [u64; CAPS] {
         [
             self.objects,
             self.limiter_keys,
             self.sessions,
             self.waiters,
             self.key_chunks,
+            self.permits,
         ]
         .map(u64::from)
     }
@@ -132,6 +139,7 @@ pub(crate) struct Geometry {
     pub(super) sessions: usize,
     pub(super) waiter_words: usize,
     pub(super) waiter_records: usize,
+    pub(super) permits: usize,
     pub(super) limits: usize,
     /// Bytes that are allocated at creation.
     pub(super) fixed: usize,
@@ -179,6 +187,7 @@ impl Geometry {
         let sessions = place(caps.sessions as usize * LINE);
         let waiter_words = place(caps.waiters as usize * 8);
         let waiter_records = place(caps.waiters as usize * LINE);
+        let permits = place(caps.permits as usize * LINE);
         let limits = place(LIMITS as usize * LIMIT_BYTES);
         let fixed = end.next_multiple_of(PAGE);
 
@@ -214,6 +223,7 @@ impl Geometry {
             sessions,
             waiter_words,
             waiter_records,
+            permits,
             limits,
             fixed,
             objects,

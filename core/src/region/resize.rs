@@ -14,7 +14,10 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::limiter::{LimiterRef, overflow};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
+use crate::lock::State;
 use crate::object::{Kind, Objects, Plain, serial};
+use crate::permit;
+use crate::pool::is_pooled;
 use crate::session::{SessionId, Sessions};
 use crate::table::{Flavour as _, Idle, LIVE, phase};
 use core::sync::atomic::Ordering::Relaxed;
@@ -98,14 +101,14 @@ fn now_ns(engine: &Engine, birth: &Birth) -> u64 {
 
 /// Holds that belong to no session and whose lease still runs.
 fn detached_holds(engine: &Engine, now_ns: u64) -> u32 {
-    let mut count = 0;
-    engine.for_each_lock(b"", now_ns, |lock| {
-        if lock
-            .hold
-            .is_some_and(|hold| hold.detached && hold.lease_left_ns > 0)
-        {
-            count += 1;
+    let mut count = permit::count_of(&engine.region, SessionId::DETACHED, now_ns / 1_000);
+    engine.objects.for_each(&engine.region, |_, at, state| {
+        if phase(state) != LIVE || is_pooled(state) || !Objects::is_lock(&engine.region, at) {
+            return;
         }
+        let lock = State::decode(state);
+        let is_detached = lock.holder == Some(SessionId::DETACHED);
+        count += u32::from(is_detached && !lock.has_expired(now_ns / 1_000));
     });
     count
 }
@@ -119,7 +122,7 @@ fn highest_token(engine: &Engine) -> u64 {
         .unwrap_or(0);
     engine.objects.for_each(region, |_, at, state| {
         // Only a live fence or limiter name keeps something else where the others keep tokens.
-        if phase(state) != LIVE || Objects::is_lock(region, at) {
+        if phase(state) != LIVE || Objects::has_tokens(region, at) {
             highest = highest.max(serial(state));
         }
     });

@@ -273,15 +273,15 @@ static OTHER_CAPS: LazyLock<Vec<(Vec<u8>, usize)>> = LazyLock::new(|| {
     let directory = memory_directory();
     let path = directory.path().join("region");
     [
-        [1, 1, 1, 1, 1],
-        [1_000, 1, 4_095, 1, 1],
-        [1, 2_000, 1, 500, 1],
-        [16, 16, 16, 16, 5_000],
-        [64, 64, 15, 16, 64],
-        [512, 512, 16, 16, 64],
+        [1, 1, 1, 1, 1, 1],
+        [1_000, 1, 4_095, 1, 1, 1],
+        [1, 2_000, 1, 500, 1, 300],
+        [16, 16, 16, 16, 5_000, 16],
+        [64, 64, 15, 16, 64, 17],
+        [512, 512, 16, 16, 64, 16],
     ]
     .into_iter()
-    .map(|caps: [u32; 5]| {
+    .map(|caps: [u32; 6]| {
         let mut options = OPTIONS;
         options.caps = Caps {
             objects: caps[0],
@@ -289,6 +289,7 @@ static OTHER_CAPS: LazyLock<Vec<(Vec<u8>, usize)>> = LazyLock::new(|| {
             sessions: caps[2],
             waiters: caps[3],
             key_chunks: caps[4],
+            permits: caps[5],
         };
         try_open(&path, &options).unwrap();
         let len = std::fs::metadata(&path).unwrap().len();

@@ -266,7 +266,7 @@ impl World {
         let is_turn = self.ahead(name, Some(id)).next().is_none();
         let may_pass = !is_held && self.may_pass(name, Some(id));
         match answer {
-            Poll::Granted(grant) => {
+            Poll::Granted { grant, .. } => {
                 // property 1
                 assert!(!is_held, "granted while held");
                 assert!(is_turn || may_pass, "granted out of turn");
@@ -278,7 +278,7 @@ impl World {
             Poll::Waiting { .. } => {
                 assert!(is_held || !is_turn, "its turn, and it was not granted");
             }
-            Poll::Moved => panic!("nothing is reclaimed here"),
+            Poll::Moved | Poll::Lost => panic!("nothing is reclaimed here"),
         }
     }
 
@@ -511,10 +511,10 @@ impl World {
         assert_eq!(status.name, NAMES[name]);
         assert_eq!(status.token, FLOOR + lock.grants);
         if self.is_held(name) {
-            let (hold, model) = (status.hold.unwrap(), lock.hold.as_ref().unwrap());
+            let (hold, model) = (status.holds[0], lock.hold.as_ref().unwrap());
             assert_eq!(hold.lease_left_ns, model.until_us * 1_000 - self.now_ns);
             assert_eq!(hold.detached, model.holder == Holder::Detached);
-        } else if let Some(hold) = status.hold {
+        } else if let Some(hold) = status.holds.first() {
             // Nobody has come by since; but it shows as over.
             assert!(hold.lease_left_ns == 0 || (hold.process.is_none() && !hold.detached));
         }

@@ -336,13 +336,14 @@ fn a_header_of_a_release_to_come_is_incompatible_and_one_out_of_bounds_damaged()
     open(&path);
     let good = fs::read(&path).unwrap();
     for (what, at, value, expected) in [
-        ("the next version", 8, 2, "incompatible"),
+        ("the next version", 8, 3, "incompatible"),
+        ("the version before", 8, 1, "incompatible"),
         ("version 0", 8, 0, "incompatible"),
         ("a compatible feature", 16, 1, "ok"),
         ("all compatible features", 16, u64::from(u32::MAX), "ok"),
         ("an incompatible feature", 16, 1 << 32, "incompatible"),
-        ("another hash", 72, 2, "incompatible"),
-        ("another seed", 64, 99, "ok"),
+        ("another hash", 80, 2, "incompatible"),
+        ("another seed", 72, 99, "ok"),
         ("no objects", 24, 0, "damaged"),
         ("too many objects", 24, u64::MAX, "damaged"),
         ("objects past 32 bits", 24, 1 << 32 | 64, "damaged"),
@@ -353,6 +354,8 @@ fn a_header_of_a_release_to_come_is_incompatible_and_one_out_of_bounds_damaged()
         ("no waiters", 48, 0, "damaged"),
         ("no chunks", 56, 0, "damaged"),
         ("more chunks", 56, 65_536, "damaged"),
+        ("no permits", 64, 0, "damaged"),
+        ("too many permits", 64, 65_537, "damaged"),
     ] {
         fs::write(&path, with_word(&good, at, value)).unwrap();
         assert_eq!(outcome(&path), expected, "{what}");

@@ -12,6 +12,7 @@ const LARGER: Caps = Caps {
     limiter_keys: 2_000,
     sessions: 20,
     waiters: 30,
+    permits: 30,
     key_chunks: 400,
 };
 

@@ -43,6 +43,7 @@ pub(crate) const SMALL: Caps = Caps {
     limiter_keys: 64,
     sessions: 64,
     waiters: 64,
+    permits: 64,
     key_chunks: 64,
 };
 

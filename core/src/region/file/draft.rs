@@ -241,6 +241,7 @@ mod tests {
             limiter_keys: 64,
             sessions: 16,
             waiters: 16,
+            permits: 16,
             key_chunks: 64,
         },
         create: false,

@@ -93,6 +93,7 @@ impl Header {
             sessions: cap(2),
             waiters: cap(3),
             key_chunks: cap(4),
+            permits: cap(5),
         };
         caps.check().map_err(|_| Error::Damaged {
             what: "its caps are out of bounds",

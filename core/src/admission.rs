@@ -1,0 +1,329 @@
+//! Who may have a lock or a semaphore now: the one set of rules for newcomers and for those who wait.
+//!
+//! Owns the question whether a word, as it was read, lets somebody in, and the exchange that does. Where the
+//! word is held by one who is dead or whose lease is over, it is freed first; where it is one's turn that
+//! lets the lock lie, that one is passed over. So each answer but *yes* and *no* is: look again.
+//!
+//! The order is that of tickets. One who wants a lock in shared use goes before those who want it alone
+//! only if it came before them; whoever wants it alone waits for all before it. So neither kind starves.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::lock::{Attempt, Grant, State, check_lease, until_us};
+use crate::object::{Kind, Name, OWN};
+use crate::permit::Claim;
+use crate::pool::{Mode, Pool, USED_MAX, is_pooled};
+use crate::session::SessionId;
+use crate::table::{Found, ROUNDS_MAX};
+use crate::waiter::Waiter;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// What is wanted of a lock or a semaphore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// A lock, alone.
+    Exclusive,
+    /// A lock, beside others who share it.
+    Shared,
+    /// A lock that the caller shares by this grant, alone.
+    Upgrade(Grant),
+    /// Permits of a semaphore.
+    Permits {
+        /// How many at once.
+        amount: u32,
+        /// How many there are.
+        capacity: u32,
+    },
+}
+
+impl Wants {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Permits { .. } => Kind::Semaphore,
+            _ => Kind::Lock,
+        }
+    }
+
+    /// As a waiter's record has it: 0 alone, an amount otherwise, all ones to upgrade.
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Self::Exclusive => ALONE,
+            Self::Shared => 1,
+            Self::Permits { amount, .. } => amount,
+            Self::Upgrade(_) => UPGRADE,
+        }
+    }
+
+    fn amount(self) -> u32 {
+        match self {
+            Self::Permits { amount, .. } => amount,
+            _ => 1,
+        }
+    }
+}
+
+pub(crate) const ALONE: u32 = 0;
+pub(crate) const UPGRADE: u32 = u32::MAX;
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker {
+    pub(crate) by: SessionId,
+    /// Its place in the queue; a newcomer has none, and is behind all.
+    pub(crate) number: Option<u64>,
+    pub(crate) now_ns: u64,
+    pub(crate) lease_ns: u64,
+    /// Whether to look for the dead too, for a system call each.
+    pub(crate) probe: bool,
+}
+
+/// The answer to one who asks by a word as it was read.
+pub(crate) enum Answer {
+    /// It may, if the word is still the same.
+    Yes,
+    /// Not before this region time (ns), unless somebody gives way.
+    No { look_again_ns: u64 },
+    /// Not its turn, but that of this waiter.
+    Behind(Waiter),
+    /// The word is another now, or was changed: look again.
+    Again,
+    /// One who let the lock lie was passed over: look again.
+    Passed,
+    /// Another holder waits to have the lock alone already.
+    Conflict,
+    /// The hold that was to be upgraded is no more.
+    Lost,
+}
+
+impl Engine {
+    /// Whether `asker` may have what it `wants` by a word that was found.
+    pub(crate) fn answer(&self, found: &Found, wants: Wants, asker: &Asker) -> Answer {
+        if let Wants::Upgrade(grant) = wants
+            && !self.is_held(&grant, asker.now_ns)
+        {
+            return Answer::Lost;
+        }
+        let room = if is_pooled(found.state) {
+            self.room_in_pool(found, wants, asker)
+        } else {
+            self.room_in_lock(found, asker)
+        };
+        match room {
+            Answer::Yes if is_queued(found.state) && !matches!(wants, Wants::Upgrade(_)) => {
+                self.turn(found, wants, asker)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether a lock in plain form is free.
+    fn room_in_lock(&self, found: &Found, asker: &Asker) -> Answer {
+        let state = State::decode(found.state);
+        let Some(holder) = state.holder else {
+            return Answer::Yes;
+        };
+        let now_us = asker.now_ns / 1_000;
+        let is_over = state.has_expired(now_us)
+            || (asker.probe && holder != asker.by && !self.is_alive(holder));
+        if !is_over {
+            return Answer::No {
+                look_again_ns: state.time_us * 1_000,
+            };
+        }
+        if !state.queue {
+            // In one exchange, so that nobody whose clock is behind comes in between.
+            return Answer::Yes;
+        }
+        // Frees it for whoever's turn it is; only one of all who try succeeds.
+        let word = self.region.wide(found.at);
+        let _ = word.compare_exchange(found.state, state.freed(now_us).encode());
+        Answer::Again
+    }
+
+    /// Whether a pool has room.
+    fn room_in_pool(&self, found: &Found, wants: Wants, asker: &Asker) -> Answer {
+        let (cell, raw) = (found.cell, found.state);
+        self.follow_step(cell, raw);
+        let pool = Pool::decode(raw);
+        let has_room = match wants {
+            Wants::Permits { amount, capacity } => {
+                pool.terms == capacity && pool.used.saturating_add(amount) <= capacity
+            }
+            Wants::Upgrade(grant) => {
+                let own = grant.permit().unwrap_or(u32::MAX);
+                match pool.mode() {
+                    Mode::Upgrading(other) | Mode::Exclusive(other) if other != own => {
+                        return Answer::Conflict;
+                    }
+                    _ => pool.used == 1,
+                }
+            }
+            _ if pool.used == 0 => {
+                self.close_pool(cell, raw, asker.now_ns);
+                return Answer::Again;
+            }
+            Wants::Shared => pool.mode() == Mode::Shared && pool.used < USED_MAX,
+            Wants::Exclusive => false,
+        };
+        if has_room {
+            return Answer::Yes;
+        }
+        match self.reap(cell, asker.by, asker.now_ns, asker.probe) {
+            Ok(()) => Answer::Again,
+            Err(next_us) => Answer::No {
+                look_again_ns: next_us.saturating_mul(1_000),
+            },
+        }
+    }
+
+    /// Whether nobody who came before is to be served first.
+    fn turn(&self, found: &Found, wants: Wants, asker: &Asker) -> Answer {
+        let is_in_the_way = |waiter: &Waiter| {
+            asker.number.is_none_or(|number| waiter.number < number)
+                && !(wants == Wants::Shared && waiter.wants == 1)
+        };
+        let (now_ns, probe) = (asker.now_ns, asker.probe);
+        let first = self.first_waiter(found.cell, now_ns, probe, is_in_the_way);
+        let Some(first) = first else {
+            return Answer::Yes;
+        };
+        if first.has_let_lie(self.free_since_ns(found), asker.now_ns) {
+            self.pass_over(found, asker.now_ns);
+            return Answer::Passed;
+        }
+        Answer::Behind(first)
+    }
+
+    /// Since when those who wait could have had what was found, in nanoseconds.
+    pub(crate) fn free_since_ns(&self, found: &Found) -> u64 {
+        if is_pooled(found.state) {
+            // Relaxed: a hint, for patience.
+            self.region.word(found.at + OWN).load(Relaxed)
+        } else {
+            State::decode(found.state).time_us.saturating_mul(1_000)
+        }
+    }
+
+    /// Lets `asker` in by the word that was found, if it is still the same. `claim` keeps what was claimed
+    /// for it, for a next try.
+    pub(crate) fn let_in(
+        &self,
+        found: &Found,
+        wants: Wants,
+        asker: &Asker,
+        claim: &mut Option<Claim>,
+    ) -> Result<Option<Grant>> {
+        Self::check_tokens(found.state)?;
+        let (cell, raw) = (found.cell, found.state);
+        match wants {
+            Wants::Exclusive => {
+                let line = self.region.line(found.at);
+                return Ok(Self::take(
+                    line,
+                    cell,
+                    raw,
+                    asker.by,
+                    asker.now_ns,
+                    asker.lease_ns,
+                ));
+            }
+            Wants::Upgrade(grant) => return Ok(self.complete_upgrade(found, grant, asker)),
+            Wants::Shared | Wants::Permits { .. } => {}
+        }
+        let pool = if is_pooled(raw) {
+            Pool::decode(raw)
+        } else {
+            let state = State::decode(raw);
+            Pool::empty(state.token, state.queue)
+        };
+        if claim.as_ref().is_some_and(|claim| !claim.is_for(cell)) {
+            self.give_back(claim);
+        }
+        let amount = wants.amount();
+        let claim = match claim {
+            Some(claim) => claim,
+            none => {
+                let until_us = until_us(asker.now_ns, asker.lease_ns);
+                none.insert(self.claim_permit(asker.by, cell, until_us, amount, asker.now_ns)?)
+            }
+        };
+        Ok(self.join(cell, raw, pool, claim, amount))
+    }
+
+    /// The entry of what is wanted, inserted if it is not there.
+    pub(crate) fn find_wanted(
+        &self,
+        name: &Name,
+        wants: Wants,
+        by: SessionId,
+        now_ns: u64,
+    ) -> Result<Found> {
+        match wants {
+            Wants::Permits { capacity, .. } => self.find_semaphore(name, capacity, by, now_ns),
+            _ => self.find_lock(name, by, now_ns),
+        }
+    }
+
+    /// Gives back what was claimed and not used.
+    pub(crate) fn give_back(&self, claim: &mut Option<Claim>) {
+        if let Some(claim) = claim.take() {
+            self.abandon_permit(&claim);
+        }
+    }
+
+    /// Takes what a newcomer wants, if it can be had at once.
+    pub(crate) fn try_get(
+        &self,
+        name: &Name,
+        wants: Wants,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Attempt> {
+        check_lease(lease_ns)?;
+        let asker = Asker {
+            by,
+            number: None,
+            now_ns,
+            lease_ns,
+            probe: true,
+        };
+        let mut claim = None;
+        let mut last = Err(Error::Damaged {
+            what: "a lock never settles",
+        });
+        for _ in 0..ROUNDS_MAX {
+            let found = match self.find_wanted(name, wants, by, now_ns) {
+                Ok(found) => found,
+                Err(error) => {
+                    last = Err(error);
+                    break;
+                }
+            };
+            match self.answer(&found, wants, &asker) {
+                Answer::Yes => match self.let_in(&found, wants, &asker, &mut claim) {
+                    Ok(Some(grant)) => return Ok(Attempt::Granted(grant)),
+                    Ok(None) => {}
+                    Err(error) => {
+                        last = Err(error);
+                        break;
+                    }
+                },
+                Answer::Again | Answer::Passed => {}
+                Answer::No { .. } | Answer::Behind(_) | Answer::Conflict | Answer::Lost => {
+                    last = Ok(Attempt::Busy);
+                    break;
+                }
+            }
+        }
+        self.give_back(&mut claim);
+        last
+    }
+}
+
+const QUEUE: u128 = 1 << 4;
+
+/// Whether a word of either form says that there may be waiters.
+pub(crate) fn is_queued(state: u128) -> bool {
+    state & QUEUE != 0
+}

@@ -1,0 +1,599 @@
+//! Permits: one leased share each of a lock in shared use, or of a semaphore.
+//!
+//! Owns the records, and how they follow the word of the pool that they are members of
+//! ([`crate::pool`]). Decides nothing about who may join.
+//!
+//! # The word of a permit
+//!
+//! Session and lease are where a lock's word has them, and bits 2 to 4 are set in all but a free one, so
+//! that it is never the word of a lock that one exchange could release.
+//!
+//! | bits | field |
+//! |---|---|
+//! | 0..2 | phase: 0 free, 1 claimed, 2 active, 3 ended |
+//! | 2..5 | set unless free |
+//! | 5..23 | generation and line of the holder's session |
+//! | 23..75 | the lease's end, region time in microseconds |
+//! | 75..104 | the cell of its pool |
+//! | 104..128 | generation of the permit, one higher for each use |
+//!
+//! Beside it: the token, how much of the pool it has, and when it was granted.
+//!
+//! ```text
+//!          claim            the pool's word names it as joined (anyone follows)
+//!   free ─────────▶ claimed ─────────────────────────────────▶ active ◀──┐ renew, transfer
+//!    ▲                 │ abandoned, or its session is dead       │  └────┘
+//!    ├─────────────────┘                                         │ release, lease over, session dead,
+//!    │                                                           ▼ broken: decides that it is over
+//!    └─────────────────────────────────────────────────────── ended
+//!          the pool's word names it as left (anyone follows)
+//! ```
+//!
+//! A renewal and an end exchange the same word, so one of them fails. A permit that has ended is taken out
+//! of its pool by whoever ended it or, should that one die, by whoever next finds too little room there.
+
+use crate::engine::{Engine, Used};
+use crate::error::{Error, Result};
+use crate::lock::{Grant, State, until_us};
+use crate::object::{OWN, Objects};
+use crate::pool::{Mode, Pool, Step, is_pooled};
+use crate::region::{Region, header};
+use crate::session::{GENERATION_BITS, SessionId};
+use crate::sync::{Wide, fence};
+use crate::table::{ROUNDS_MAX, field};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+
+/// What there is no room for, in errors.
+const WHAT: &str = "shared hold or semaphore permit";
+
+const FREE: u64 = 0;
+const CLAIMED: u64 = 1;
+const ACTIVE: u64 = 2;
+const ENDED: u64 = 3;
+
+const MARK: u128 = 0b111 << 2;
+const CELL_BITS: u32 = 29;
+
+/// Offsets in a permit's line.
+const TOKEN: usize = 16;
+const AMOUNT: usize = 24;
+const SINCE: usize = 32;
+
+/// A decoded permit's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Permit {
+    phase: u64,
+    pub(crate) by: SessionId,
+    pub(crate) until_us: u64,
+    pub(crate) cell: u32,
+    generation: u32,
+}
+
+impl Permit {
+    pub(crate) fn decode(word: u128) -> Self {
+        Self {
+            phase: field(word, 0, 2),
+            by: SessionId::from_bits(field(word, 5, GENERATION_BITS + 12)),
+            until_us: field(word, 23, 52),
+            cell: field(word, 75, CELL_BITS) as u32,
+            generation: field(word, 104, 24) as u32,
+        }
+    }
+
+    pub(crate) fn encode(self) -> u128 {
+        let generation = u128::from(self.generation & 0xff_ffff) << 104;
+        if self.phase == FREE {
+            return generation;
+        }
+        u128::from(self.phase)
+            | MARK
+            | self.by.bits() << 5
+            | u128::from(self.until_us) << 23
+            | u128::from(self.cell) << 75
+            | generation
+    }
+
+    fn in_phase(self, phase: u64) -> Self {
+        Self { phase, ..self }
+    }
+
+    /// Free, for the next use.
+    fn freed(self) -> Self {
+        Self {
+            phase: FREE,
+            generation: self.generation.wrapping_add(1),
+            ..self
+        }
+    }
+
+    pub(crate) fn is_free(self) -> bool {
+        self.phase == FREE
+    }
+
+    pub(crate) fn is_active(self) -> bool {
+        self.phase == ACTIVE
+    }
+
+    /// Whether it is a member of its pool, if the pool's last step was followed.
+    pub(crate) fn is_member(self) -> bool {
+        self.phase == ACTIVE || self.phase == ENDED
+    }
+
+    /// Whether it is the same use by the same session, whatever its lease and phase.
+    fn is_same_hold(self, other: Self) -> bool {
+        (self.by, self.cell, self.generation) == (other.by, other.cell, other.generation)
+    }
+
+    pub(crate) fn has_expired(self, now_us: u64) -> bool {
+        self.until_us <= now_us
+    }
+}
+
+/// A permit that is claimed, and no member of a pool yet.
+pub(crate) struct Claim {
+    pub(crate) index: u32,
+    word: u128,
+}
+
+impl Claim {
+    /// Whether it is for a share of the pool in `cell`.
+    pub(crate) fn is_for(&self, cell: u32) -> bool {
+        Permit::decode(self.word).cell == cell
+    }
+}
+
+/// Frees every permit, generations kept: for a region from another boot, before anyone uses it.
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) fn clear_all(region: &Region) {
+    for index in 0..region.caps().permits {
+        let word = region.wide(region.permit_at(index));
+        let state = word.load();
+        // It can only fail if something scribbles.
+        let _ = word.compare_exchange(state, Permit::decode(state).freed().encode());
+    }
+}
+
+/// How many holds whose lease runs a session has by permits.
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) fn count_of(region: &Region, by: SessionId, now_us: u64) -> u32 {
+    let is_its = |index: &u32| {
+        let permit = Permit::decode(region.wide(region.permit_at(*index)).load());
+        permit.is_active() && permit.by == by && !permit.has_expired(now_us)
+    };
+    (0..region.caps().permits).filter(is_its).count() as u32
+}
+
+/// Calls `visit` with each permit that names `cell`, until it returns false.
+pub(crate) fn for_each(region: &Region, cell: u32, mut visit: impl FnMut(u32, Permit) -> bool) {
+    let high = region.word(header::PERMITS_HIGH).load(Acquire);
+    for index in 0..high.min(region.caps().permits.into()) as u32 {
+        let permit = Permit::decode(region.wide(region.permit_at(index)).load());
+        if permit.phase != FREE && permit.cell == cell && !visit(index, permit) {
+            return;
+        }
+    }
+}
+
+/// Sees to it that the permit which the pool's word `raw`, at `at`, names last has followed. Before each
+/// exchange of the word but one that keeps its step.
+pub(crate) fn follow_step(region: &Region, at: usize, cell: u32, raw: u128) {
+    let (index, from) = match Pool::decode(raw).step {
+        Step::Joined(index) => (index, CLAIMED),
+        Step::Left(index) => (index, ENDED),
+        Step::None => return,
+    };
+    let word = region.wide(region.permit_at(index));
+    let state = word.load();
+    // Asked after the permit was read: then that is its state under this step, and not one of a later
+    // use. The word never repeats.
+    if region.wide(at).load() != raw {
+        return;
+    }
+    let permit = Permit::decode(state);
+    if permit.phase != from || permit.cell != cell {
+        return;
+    }
+    let next = if from == CLAIMED {
+        permit.in_phase(ACTIVE)
+    } else {
+        permit.freed()
+    };
+    // Losing means that somebody else did it.
+    let _ = word.compare_exchange(state, next.encode());
+}
+
+/// What a permit says besides its word.
+pub(crate) struct Record {
+    pub(crate) token: u64,
+    pub(crate) amount: u32,
+    pub(crate) since_ns: u64,
+}
+
+impl Engine {
+    pub(crate) fn permit(&self, index: u32) -> &Wide {
+        self.region.wide(self.region.permit_at(index))
+    }
+
+    /// Valid if the permit's word is unchanged after.
+    pub(crate) fn permit_record(&self, index: u32) -> Record {
+        let word = |offset| {
+            let at = self.region.permit_at(index) + offset;
+            // Relaxed: written before the pool's word named it as joined, which the reader acquired.
+            self.region.word(at).load(Relaxed)
+        };
+        Record {
+            token: word(TOKEN),
+            amount: word(AMOUNT) as u32,
+            since_ns: word(SINCE),
+        }
+    }
+
+    pub(crate) fn set_permit_token(&self, index: u32, token: u64) {
+        let at = self.region.permit_at(index) + TOKEN;
+        self.region.word(at).store(token, Relaxed);
+    }
+
+    /// Claims a permit for a share of the pool in `cell`.
+    pub(crate) fn claim_permit(
+        &self,
+        by: SessionId,
+        cell: u32,
+        until_us: u64,
+        amount: u32,
+        now_ns: u64,
+    ) -> Result<Claim> {
+        let cap = self.region.caps().permits;
+        self.count_in_permit(by, cap)?;
+        // Relaxed: a hint of this process, where it last had one.
+        let hint = self.used.permit_hint.load(Relaxed);
+        for recover in [false, true] {
+            if recover {
+                self.reap_all(now_ns);
+            }
+            for i in 0..cap {
+                let index = (hint + i) % cap;
+                let before = self.permit(index).load();
+                let permit = Permit::decode(before);
+                if permit.phase != FREE {
+                    continue;
+                }
+                let claimed = Permit {
+                    phase: CLAIMED,
+                    by,
+                    until_us,
+                    cell,
+                    generation: permit.generation,
+                };
+                let word = claimed.encode();
+                if self.permit(index).compare_exchange(before, word).is_err() {
+                    continue;
+                }
+                self.used.permit_hint.store(index, Relaxed);
+                // Before it can become a member: whoever scans after that looks far enough.
+                let high = self.region.word(header::PERMITS_HIGH);
+                if high.load(Relaxed) <= u64::from(index) {
+                    high.fetch_max(u64::from(index) + 1, AcqRel);
+                }
+                let at = self.region.permit_at(index);
+                self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
+                self.region.word(at + SINCE).store(now_ns, Relaxed);
+                return Ok(Claim { index, word });
+            }
+        }
+        self.count_out_permit();
+        Err(Error::Full {
+            what: WHAT,
+            cap: cap.into(),
+        })
+    }
+
+    /// Gives back a claim that did not become a member.
+    pub(crate) fn abandon_permit(&self, claim: &Claim) {
+        let freed = Permit::decode(claim.word).freed().encode();
+        // Losing means that this session is taken for dead.
+        let _ = self.permit(claim.index).compare_exchange(claim.word, freed);
+        self.count_out_permit();
+    }
+
+    fn count_in_permit(&self, by: SessionId, cap: u32) -> Result<()> {
+        if !self.has_share() {
+            return Ok(());
+        }
+        let share = self.share_of(cap);
+        Used::add(&self.used.permits, 1, share, WHAT).or_else(|error| {
+            // Others end what is over or broken, and this process's count does not know.
+            let count = (0..cap)
+                .filter(|index| {
+                    let permit = Permit::decode(self.permit(*index).load());
+                    permit.phase != FREE && permit.by == by
+                })
+                .count() as u32;
+            if count >= share {
+                return Err(error);
+            }
+            self.used.permits.store(count + 1, Relaxed);
+            Ok(())
+        })
+    }
+
+    fn count_out_permit(&self) {
+        if self.has_share() {
+            Used::take_off(&self.used.permits, 1);
+        }
+    }
+
+    /// Makes a claimed permit a member by exchanging the pool's word, which was `raw` and whose last
+    /// step was followed. `None` when it changed since.
+    pub(crate) fn join(
+        &self,
+        cell: u32,
+        raw: u128,
+        pool: Pool,
+        claim: &Claim,
+        amount: u32,
+    ) -> Option<Grant> {
+        let joined = pool.joined(claim.index, amount)?;
+        // Nobody else reads a claimed permit's token.
+        self.set_permit_token(claim.index, joined.token);
+        let word = self.objects.state(&self.region, cell);
+        word.compare_exchange(raw, joined.encode()).ok()?;
+        self.follow_step(cell, joined.encode());
+        Some(Grant::of_permit(
+            joined.token,
+            claim.index,
+            Permit::decode(claim.word).in_phase(ACTIVE).encode(),
+        ))
+    }
+
+    pub(crate) fn follow_step(&self, cell: u32, raw: u128) {
+        follow_step(&self.region, self.objects.at(cell), cell, raw);
+    }
+
+    /// Takes a permit that has ended out of its pool; whether this call did it.
+    fn take_out(&self, index: u32, ended: u128, now_ns: u64) -> bool {
+        let cell = Permit::decode(ended).cell;
+        let word = self.objects.state(&self.region, cell);
+        for _ in 0..ROUNDS_MAX {
+            let raw = word.load();
+            if !is_pooled(raw) {
+                // It is a member of nothing, which only damage, or a session taken for dead, brings about.
+                let freed = Permit::decode(ended).freed().encode();
+                let _ = self.permit(index).compare_exchange(ended, freed);
+                return false;
+            }
+            self.follow_step(cell, raw);
+            // Read after the word: a member still, if the word is exchanged as it was.
+            if self.permit(index).load() != ended {
+                return false;
+            }
+            let pool = Pool::decode(raw);
+            let mut left = pool.left(index, self.permit_record(index).amount);
+            if self.is_lock(cell)
+                && [Mode::Upgrading(index), Mode::Exclusive(index)].contains(&pool.mode())
+            {
+                left = left.with_mode(Mode::Shared);
+            }
+            if word.compare_exchange(raw, left.encode()).is_ok() {
+                // When there was room last, for those who wait. Relaxed: a hint.
+                self.region
+                    .word(self.objects.at(cell) + OWN)
+                    .store(now_ns, Relaxed);
+                self.follow_step(cell, left.encode());
+                self.close_pool(cell, left.encode(), now_ns);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Gives a lock that nobody shares any more the plain form of a free one; whether it did.
+    pub(crate) fn close_pool(&self, cell: u32, raw: u128, now_ns: u64) -> bool {
+        let pool = Pool::decode(raw);
+        if pool.used != 0 || !self.is_lock(cell) {
+            return false;
+        }
+        self.follow_step(cell, raw);
+        let free = State {
+            queue: pool.queue,
+            time_us: if pool.queue { now_ns / 1_000 } else { 0 },
+            ..State::free(pool.token)
+        };
+        let word = self.objects.state(&self.region, cell);
+        word.compare_exchange(raw, free.encode()).is_ok()
+    }
+
+    fn is_lock(&self, cell: u32) -> bool {
+        Objects::is_lock(&self.region, self.objects.at(cell))
+    }
+
+    /// Ends the members of a pool whose lease is over or, with `probe`, whose session is dead, and takes out
+    /// all that have ended. Whether there is more room now; else when the next lease ends, in
+    /// microseconds. Reads every permit in use.
+    pub(crate) fn reap(
+        &self,
+        cell: u32,
+        by: SessionId,
+        now_ns: u64,
+        probe: bool,
+    ) -> Result<(), u64> {
+        let word = self.objects.state(&self.region, cell);
+        let raw = word.load();
+        if !is_pooled(raw) {
+            return Ok(());
+        }
+        self.follow_step(cell, raw);
+        let (mut next_us, mut sum) = (u64::MAX, 0_u32);
+        let (mut has_left, mut is_certain) = (false, true);
+        let now_us = now_ns / 1_000;
+        for_each(&self.region, cell, |index, permit| {
+            if permit.phase == CLAIMED {
+                return true;
+            }
+            let is_over = permit.phase == ENDED
+                || permit.has_expired(now_us)
+                || (probe && permit.by != by && !self.is_alive(permit.by));
+            if is_over {
+                let left = self.end_and_take_out(index, permit, now_ns);
+                has_left |= left;
+                // Ended by somebody who has not taken it out yet: it still counts.
+                is_certain &= left;
+            } else {
+                next_us = next_us.min(permit.until_us);
+                sum = sum.saturating_add(self.permit_record(index).amount);
+            }
+            true
+        });
+        if has_left {
+            return Ok(());
+        }
+        let pool = Pool::decode(raw);
+        // No member came or went while they were counted, so this is what they have. It differs only after
+        // damage, or after a session that was taken for dead went on.
+        if is_certain && pool.used != sum && word.load() == raw {
+            let counted = Pool { used: sum, ..pool };
+            let _ = word.compare_exchange(raw, counted.encode());
+            return Ok(());
+        }
+        Err(next_us)
+    }
+
+    fn end_and_take_out(&self, index: u32, permit: Permit, now_ns: u64) -> bool {
+        let ended = permit.in_phase(ENDED).encode();
+        let word = self.permit(index);
+        let is_ended =
+            permit.phase == ENDED || word.compare_exchange(permit.encode(), ended).is_ok();
+        is_ended && self.take_out(index, ended, now_ns)
+    }
+
+    /// Ends every permit whose lease is over or whose session is dead, and frees what the dead claimed;
+    /// whether there was any. Those who wait find out at their next look.
+    pub(crate) fn reap_all(&self, now_ns: u64) -> bool {
+        let is_over = |permit: Permit| {
+            (permit.phase != CLAIMED && permit.has_expired(now_ns / 1_000))
+                || !self.is_alive(permit.by)
+        };
+        self.end_permits(is_over, now_ns)
+    }
+
+    /// Ends all permits of sessions that had this line.
+    pub(crate) fn end_permits_of(&self, line: u16, now_us: u64) {
+        self.end_permits(|permit| permit.by.index() == line, now_us * 1_000);
+    }
+
+    fn end_permits(&self, is_over: impl Fn(Permit) -> bool, now_ns: u64) -> bool {
+        let high = self.region.word(header::PERMITS_HIGH).load(Acquire);
+        let mut has_ended = false;
+        for index in 0..high.min(self.region.caps().permits.into()) as u32 {
+            let word = self.permit(index);
+            let mut permit = Permit::decode(word.load());
+            if permit.phase == CLAIMED && is_over(permit) {
+                // Its pool may name it as joined already, and only be waiting for it to follow.
+                let raw = self.objects.state(&self.region, permit.cell).load();
+                if is_pooled(raw) {
+                    self.follow_step(permit.cell, raw);
+                }
+                let state = word.load();
+                permit = Permit::decode(state);
+                if permit.phase == CLAIMED && is_over(permit) {
+                    has_ended |= word
+                        .compare_exchange(state, permit.freed().encode())
+                        .is_ok();
+                    continue;
+                }
+            }
+            if permit.phase == ENDED || (permit.phase == ACTIVE && is_over(permit)) {
+                has_ended |= self.end_and_take_out(index, permit, now_ns);
+            }
+        }
+        has_ended
+    }
+
+    /// Exchanges an active permit's word for what `next` makes of it; `None` if it is not the hold of
+    /// `hold`, or `next` declines.
+    pub(crate) fn change_permit(
+        &self,
+        index: u32,
+        hold: u128,
+        mut next: impl FnMut(Permit) -> Option<Permit>,
+    ) -> Option<Permit> {
+        let word = self.permit(index);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            let permit = Permit::decode(state);
+            if !permit.is_active() || !permit.is_same_hold(Permit::decode(hold)) {
+                return None;
+            }
+            let after = next(permit)?;
+            if word.compare_exchange(state, after.encode()).is_ok() {
+                return Some(after);
+            }
+        }
+        None
+    }
+
+    /// Ends a hold by its permit; whether it was one.
+    pub(crate) fn release_permit(&self, index: u32, hold: u128, now_ns: u64) -> bool {
+        let ended = self.change_permit(index, hold, |permit| Some(permit.in_phase(ENDED)));
+        let Some(ended) = ended else {
+            return false;
+        };
+        self.count_out_permit();
+        self.take_out(index, ended.encode(), now_ns);
+        true
+    }
+
+    /// Moves the end of a permit's lease, and hands it `to` another session if one is given. `None` once the
+    /// lease is over.
+    pub(crate) fn renew_permit(
+        &self,
+        index: u32,
+        hold: u128,
+        to: Option<SessionId>,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Option<Permit> {
+        self.change_permit(index, hold, |permit| {
+            (!permit.has_expired(now_ns / 1_000)).then_some(Permit {
+                by: to.unwrap_or(permit.by),
+                until_us: until_us(now_ns, lease_ns),
+                ..permit
+            })
+        })
+    }
+
+    pub(crate) fn is_permit_held(&self, index: u32, hold: u128, now_us: u64) -> bool {
+        let permit = Permit::decode(self.permit(index).load());
+        permit.is_active()
+            && permit.is_same_hold(Permit::decode(hold))
+            && !permit.has_expired(now_us)
+    }
+
+    /// The permit of the pool in `cell` that has this token, and its word.
+    pub(crate) fn permit_of_token(&self, cell: u32, token: u64) -> Option<(u32, u128)> {
+        let mut found = None;
+        for_each(&self.region, cell, |index, permit| {
+            let record = self.permit_record(index);
+            // The record's loads come before the word's: unchanged means that it was this use's.
+            fence(Acquire);
+            let state = permit.encode();
+            if permit.is_active() && record.token == token && self.permit(index).load() == state {
+                found = Some((index, state));
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    /// Ends all members of a pool; whether there was any.
+    pub(crate) fn end_members(&self, cell: u32, now_ns: u64) -> bool {
+        let mut has_ended = false;
+        for_each(&self.region, cell, |index, permit| {
+            if permit.phase != CLAIMED {
+                has_ended |= self.end_and_take_out(index, permit, now_ns);
+            }
+            true
+        });
+        fence(SeqCst);
+        has_ended
+    }
+}

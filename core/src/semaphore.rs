@@ -1,0 +1,99 @@
+//! Semaphores: a number of permits by name, each holder with as many as it asked for at once, under one
+//! token and lease.
+//!
+//! Owns what a semaphore is defined as; its word is that of a pool ([`crate::pool`]), its holds are
+//! permits ([`crate::permit`]). Waiters are served in the order in which they came, also one that wants more
+//! than the one behind it.
+
+use crate::admission::Wants;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::lock::Attempt;
+use crate::object::{Kind, Name};
+use crate::pool::Pool;
+use crate::readable::Readable;
+use crate::session::SessionId;
+use crate::table::{Found, ROUNDS_MAX};
+
+/// The most permits that a semaphore can have: 16,777,215.
+pub const CAPACITY_MAX: u32 = crate::pool::USED_MAX;
+
+impl Engine {
+    /// Prepares a semaphore's name. Names of at most 24 bytes allocate nothing.
+    pub fn semaphore_name(&self, name: &[u8]) -> Result<Name> {
+        Name::new(&self.region, "semaphore name", name)
+    }
+
+    /// Takes `amount` permits of the semaphore, which has `capacity`, if they can be had at once and nobody
+    /// waits. A semaphore that is not there is made.
+    pub fn try_acquire_permits(
+        &self,
+        name: &Name,
+        amount: u32,
+        capacity: u32,
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Result<Attempt> {
+        let wants = Wants::permits(amount, capacity)?;
+        self.try_get(name, wants, by, now_ns, lease_ns)
+    }
+
+    /// The semaphore's entry, made if it is not there, if its capacity is the one that is said.
+    pub(crate) fn find_semaphore(
+        &self,
+        name: &Name,
+        capacity: u32,
+        by: SessionId,
+        now_ns: u64,
+    ) -> Result<Found> {
+        let object = self.object(Kind::Semaphore, name);
+        for _ in 0..ROUNDS_MAX {
+            let found = match self.find_object(&object) {
+                Some(found) => found,
+                None => self.insert_object(&object, by, now_ns)?,
+            };
+            let pool = Pool::decode(found.state);
+            if pool.terms == capacity {
+                return Ok(found);
+            }
+            if pool.terms != 0 {
+                return Err(Error::CapacityDiffers {
+                    semaphore: Readable(&name.to_vec()).to_string(),
+                    existing: pool.terms,
+                    asked: capacity,
+                });
+            }
+            let defined = Pool {
+                terms: capacity,
+                ..pool
+            };
+            // Losing means that somebody else said it.
+            let word = self.region.wide(found.at);
+            let _ = word.compare_exchange(found.state, defined.encode());
+        }
+        Err(Error::Damaged {
+            what: "a semaphore never settles",
+        })
+    }
+}
+
+impl Wants {
+    /// Some of a semaphore's permits: 1 to its capacity, which is 1 to [`CAPACITY_MAX`].
+    pub fn permits(amount: u32, capacity: u32) -> Result<Self> {
+        let check = |what, value: u32, max: u32| {
+            if (1..=max).contains(&value) {
+                return Ok(());
+            }
+            Err(Error::OutOfRange {
+                what,
+                value: value.into(),
+                min: 1,
+                max: max.into(),
+            })
+        };
+        check("capacity", capacity, CAPACITY_MAX)?;
+        check("permits", amount, capacity)?;
+        Ok(Self::Permits { amount, capacity })
+    }
+}
