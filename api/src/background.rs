@@ -4,12 +4,13 @@
 //! the thread keeps the space open for as long as it runs. It sleeps on the session's doorbell,
 //! which whoever frees a lock rings for a waiting future, until the next lease is due or the next look.
 
-use crate::lock::KeepAlive;
+use crate::hold::KeepAlive;
 use crate::space::Inner;
-use crate::wait::Granted;
+use crate::wait::{Granted, lost};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use sprag_core::Name;
+use sprag_core::admission::Wants;
 use sprag_core::lock::{Grant, Renewed};
 use sprag_core::waiter::{PROBE_NS, Poll, Sleeper, Ticket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,6 +73,28 @@ impl Kept {
     pub(crate) fn deadline_ns(&self) -> u64 {
         // Relaxed: one number, compared with a clock.
         self.deadline_ns.load(Ordering::Relaxed)
+    }
+
+    /// Goes on with another grant of the same hold and, if it was renewed, another deadline.
+    /// [`Error::Lost`] if the background found the hold lost meanwhile.
+    pub(crate) fn replace(
+        &self,
+        inner: &Inner,
+        grant: Grant,
+        deadline_ns: Option<u64>,
+    ) -> Result<()> {
+        let mut state = inner.background.state.lock();
+        let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) else {
+            return Err(Error::lost(None, grant.token));
+        };
+        lease.grant = grant;
+        if let Some(deadline_ns) = deadline_ns {
+            self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+            lease.due_ns = deadline_ns - (lease.lease_ns - lease.lease_ns / RENEW_AT);
+        }
+        drop(state);
+        ring(inner);
+        Ok(())
     }
 
     /// Renews the hold on its holder's behalf, with a length that the background goes on with.
@@ -239,16 +262,17 @@ pub(crate) struct Wait {
     inner: Arc<Inner>,
     /// Names its waker; its address could not, for a future moves.
     id: u64,
+    wants: Wants,
     ticket: Option<Ticket>,
 }
 
 impl Wait {
-    pub(crate) fn begin(inner: &Arc<Inner>, name: &Name) -> Result<Self> {
+    pub(crate) fn begin(inner: &Arc<Inner>, name: &Name, wants: Wants) -> Result<Self> {
         inner.check_session()?;
         let now_ns = inner.precise_ns();
         let ticket = inner
             .engine
-            .enqueue(name, inner.session, now_ns, u64::MAX)?;
+            .enqueue_for(name, wants, inner.session, now_ns, u64::MAX)?;
         inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
         let mut state = inner.background.state.lock();
         let id = state.next_id();
@@ -257,6 +281,7 @@ impl Wait {
         Ok(Self {
             inner: inner.clone(),
             id,
+            wants,
             ticket: Some(ticket),
         })
     }
@@ -282,7 +307,8 @@ impl Wait {
                 .engine
                 .poll(ticket, name, inner.session, now_ns, lease_ns, true)?
             {
-                Poll::Granted { grant, .. } => {
+                Poll::Granted { grant, wake } => {
+                    inner.wake(wake);
                     self.ticket = None;
                     return Ok(Some(Granted {
                         grant,
@@ -291,11 +317,15 @@ impl Wait {
                 }
                 Poll::Moved => {
                     self.ticket = None;
-                    *self = Self::begin(&self.inner.clone(), name)?;
+                    *self = Self::begin(&self.inner.clone(), name, self.wants)?;
                 }
                 Poll::Waiting { wake, .. } => {
                     inner.wake(wake);
                     return Ok(None);
+                }
+                Poll::Lost => {
+                    self.ticket = None;
+                    return Err(lost(self.wants));
                 }
             }
         }

@@ -53,6 +53,16 @@ pub enum Error {
         /// The token of the lost hold.
         token: u64,
     },
+    /// Another who shares the lock waits to have it alone already, so that the two would wait for each other
+    /// for ever.
+    #[error(
+        "another holder{} waits to have it alone already; release the hold, and acquire the lock anew",
+        lock.as_deref().map_or_else(String::new, |name| format!(" of the lock {name}"))
+    )]
+    UpgradeConflict {
+        /// The lock's name, readable, where it can be told.
+        lock: Option<String>,
+    },
     /// A duration lies outside its bounds.
     #[error("{what} is {}; it must be {} to {}", Span(*value), Span(*min), Span(*max))]
     Duration {

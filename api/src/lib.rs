@@ -56,6 +56,7 @@ mod background;
 pub mod clock;
 mod error;
 mod fence;
+mod hold;
 // Hidden for the same reason.
 #[doc(hidden)]
 pub mod host;
@@ -64,6 +65,7 @@ mod lock;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
+mod semaphore;
 mod share;
 mod space;
 mod wait;
@@ -71,11 +73,13 @@ mod wait;
 pub use clock::ManualClock;
 pub use error::Error;
 pub use fence::Fence;
+pub use hold::{Hold, KeepAlive};
 pub use host::HostError;
 pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
-pub use lock::{Acquire, Hold, KeepAlive, Lock};
+pub use lock::{Acquire, Lock};
 pub use owner::{Owner, OwnerAcquire, OwnerHold, OwnerLock};
+pub use semaphore::{Semaphore, SemaphoreInfo};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;

@@ -1,17 +1,17 @@
-//! Locks and holds.
+//! Locks: handles by which they are acquired. What one has then is a [`Hold`].
 
-use crate::background::{Kept, Wait};
+use crate::background::Wait;
+use crate::hold::{Hold, finish_release};
 use crate::share::Share;
-use crate::space::Inner;
 use crate::wait::{self, Granted};
 use crate::{Error, Result, Space};
-use sprag_core::lock::{Attempt, Grant, LEASE_NS_MAX, LEASE_NS_MIN, Released, Renewed};
+use sprag_core::Name;
+use sprag_core::admission::Wants;
+use sprag_core::lock::{Attempt, Grant, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
 use sprag_core::readable::Readable;
-use sprag_core::{Name, SessionId};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -144,40 +144,91 @@ impl<'s> Lock<'s> {
 
     #[cold]
     fn try_acquire_slowly(&self) -> Result<Option<Hold<'s>>, Box<Error>> {
+        Ok(self.try_get(Wants::Exclusive)?)
+    }
+
+    #[cold]
+    fn acquire_slowly(&self) -> Result<Hold<'s>, Box<Error>> {
+        Ok(self.get(Wants::Exclusive)?)
+    }
+
+    #[cold]
+    fn acquire_until(&self, until_ns: u64) -> Result<Option<Hold<'s>>, Box<Error>> {
+        Ok(self.get_until(Wants::Exclusive, until_ns)?)
+    }
+
+    /// Takes the lock beside others who share it, if nobody has it alone and nobody who wants it alone came
+    /// before; `None` if not. Each has a token and a lease of its own. Costs a few hundred nanoseconds.
+    pub fn try_acquire_shared(&self) -> Result<Option<Hold<'s>>> {
+        self.try_get(Wants::Shared)
+    }
+
+    /// Takes the lock beside others who share it, waiting its turn for as long as it takes. All are served in
+    /// the order in which they came, so neither those who share nor those who don't starve.
+    pub fn acquire_shared(&self) -> Result<Hold<'s>> {
+        self.get(Wants::Shared)
+    }
+
+    /// [`acquire_shared`](Self::acquire_shared), waiting for at most `timeout`; `None` if its turn did not
+    /// come.
+    pub fn acquire_shared_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        self.get_timeout(Wants::Shared, timeout)
+    }
+
+    /// [`acquire_shared`](Self::acquire_shared) as a future, as [`acquire_async`](Self::acquire_async).
+    pub fn acquire_shared_async(&self) -> Acquire<'s> {
+        self.get_async(Wants::Shared)
+    }
+
+    /// Takes what is wanted if it can be had at once.
+    pub(crate) fn try_get(&self, wants: Wants) -> Result<Option<Hold<'s>>> {
         let inner = &*self.space;
         inner.check_process()?;
         // It may take the lock from a holder whose lease is over.
         let now_ns = inner.precise_ns();
         inner.check_in_place_now_and_then(now_ns)?;
-        let (name, by) = (&self.name, inner.session);
-        match inner
+        let by = inner.session;
+        let attempt = inner
             .engine
-            .try_acquire(name, by, now_ns, self.lease_ns)
-            .map_err(Error::from)?
-        {
+            .try_get(&self.name, wants, by, now_ns, self.lease_ns)?;
+        match attempt {
             Attempt::Granted(grant) => Ok(Some(self.hold(grant, now_ns))),
             Attempt::Busy => Ok(None),
         }
     }
 
-    #[cold]
-    fn acquire_slowly(&self) -> Result<Hold<'s>, Box<Error>> {
+    /// Takes what is wanted, waiting for as long as it takes.
+    pub(crate) fn get(&self, wants: Wants) -> Result<Hold<'s>> {
         loop {
             // `u64::MAX` of region time never comes, but the type does not say so.
-            if let Some(hold) = self.acquire_until(u64::MAX)? {
+            if let Some(hold) = self.get_until(wants, u64::MAX)? {
                 return Ok(hold);
             }
         }
     }
 
-    #[cold]
-    fn acquire_until(&self, until_ns: u64) -> Result<Option<Hold<'s>>, Box<Error>> {
-        if let Some(hold) = self.try_acquire_slowly()? {
+    /// Takes what is wanted, waiting for at most `timeout`.
+    pub(crate) fn get_timeout(&self, wants: Wants, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = self.space.precise_ns().saturating_add(timeout_ns);
+        self.get_until(wants, until_ns)
+    }
+
+    fn get_until(&self, wants: Wants, until_ns: u64) -> Result<Option<Hold<'s>>> {
+        if let Some(hold) = self.try_get(wants)? {
             return Ok(Some(hold));
         }
         let inner = &*self.space;
-        let granted = wait::wait(inner, &self.name, self.lease_ns, until_ns)?;
+        let granted = wait::wait(inner, &self.name, wants, self.lease_ns, until_ns)?;
         Ok(granted.map(|Granted { grant, asked_at_ns }| self.hold(grant, asked_at_ns)))
+    }
+
+    pub(crate) fn get_async(&self, wants: Wants) -> Acquire<'s> {
+        Acquire {
+            lock: self.clone(),
+            wants,
+            wait: None,
+        }
     }
 
     /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
@@ -202,10 +253,7 @@ impl<'s> Lock<'s> {
     /// # Ok::<(), sprag::Error>(())
     /// ```
     pub fn acquire_async(&self) -> Acquire<'s> {
-        Acquire {
-            lock: self.clone(),
-            wait: None,
-        }
+        self.get_async(Wants::Exclusive)
     }
 
     /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`].
@@ -257,15 +305,14 @@ impl<'s> Lock<'s> {
 
     #[inline(always)]
     fn hold(&self, grant: Grant, asked_at_ns: u64) -> Hold<'s> {
-        Hold {
-            space: self.space.clone(),
+        let space = self.space.clone();
+        Hold::new(
+            space,
             grant,
-            lease_ns: self.lease_ns,
-            // From before the request left, so never past the engine's own.
-            deadline_ns: asked_at_ns + self.lease_ns,
-            name_hash: self.name.raw_hash(),
-            kept: None,
-        }
+            asked_at_ns,
+            self.lease_ns,
+            self.name.raw_hash(),
+        )
     }
 }
 
@@ -291,331 +338,12 @@ pub(crate) fn check_ttl(ttl: Duration) -> Result<u64> {
     }
 }
 
-/// Releases a hold by its grant; whether it was still held.
-#[inline(always)]
-pub(crate) fn release(inner: &Inner, grant: &Grant) -> bool {
-    let released = inner.engine.release(grant, || inner.now_ns());
-    finish_release(inner, released)
-}
-
-/// That a hold is lost, by the name of its lock if that can still be told. Takes what it needs of the hold,
-/// not the hold: so that lives in registers.
-#[cold]
-#[inline(never)]
-fn lost(inner: &Inner, grant: Grant, name_hash: u64) -> Error {
-    let name = inner.engine.name_of_hold(&grant, name_hash);
-    Error::lost(name.as_deref(), grant.token)
-}
-
-#[inline(always)]
-fn finish_release(inner: &Inner, released: Released) -> bool {
-    match released {
-        Released::Done { wake } => {
-            inner.wake(wake);
-            true
-        }
-        Released::NotHeld => false,
-    }
-}
-
-/// A hold on a lock; dropping it releases the lock.
-///
-/// A hold can end before it is dropped: when its lease ends, or somebody breaks the lock. Ask
-/// [`is_valid`](Self::is_valid) before each step that needs the lock, and send [`token`](Self::token)
-/// along to a fence, which is the only thing that stops a step already under way.
-///
-/// It borrows its space; one that is stored or sent is a `Hold<'static>`, by
-/// [`into_owned`](Self::into_owned) or from a lock that was made [owned](Lock::into_owned).
-///
-/// One that is forgotten ([`std::mem::forget`], a leak) holds the lock until its lease ends or the space is
-/// closed; kept alive, until [`KeepAlive::at_most`] is over.
-#[must_use = "dropping a hold releases the lock"]
-pub struct Hold<'s> {
-    space: Share<'s>,
-    /// With no token, 0, once nothing is left to release: it is done, or handed on. No flag beside it, for
-    /// a byte would cost as much as the release.
-    grant: Grant,
-    lease_ns: u64,
-    /// Region time until which the holder may take the lock for its own.
-    deadline_ns: u64,
-    /// To make sure of the lock's name when that is asked for.
-    name_hash: u64,
-    kept: Option<Kept>,
-}
-
-impl Hold<'_> {
-    /// The same hold, with a share of the space instead of a borrow of it: for a struct, a thread or a
-    /// task.
-    pub fn into_owned(mut self) -> Hold<'static> {
-        Hold {
-            space: self.space.to_owned(),
-            grant: self.take_grant(),
-            lease_ns: self.lease_ns,
-            deadline_ns: self.deadline_ns,
-            name_hash: self.name_hash,
-            kept: self.kept.take(),
-        }
-    }
-
-    /// The fencing token: higher than that of every earlier hold of this lock. Fits 53 bits.
-    #[inline]
-    pub fn token(&self) -> u64 {
-        self.grant.token
-    }
-
-    /// Whether the lease still runs, by the holder's own clock: a clock read, no shared memory. Errs
-    /// towards `false` near the end. Async-signal-safe.
-    #[inline]
-    pub fn is_valid(&self) -> bool {
-        self.space.is_in_lease(self.deadline_ns())
-    }
-
-    /// What is left of the lease by the holder's own clock; zero once it is over.
-    pub fn lease_left(&self) -> Duration {
-        Duration::from_nanos(self.deadline_ns().saturating_sub(self.space.precise_ns()))
-    }
-
-    /// Whether the lock is still held under this token, by the engine's word: one load more than
-    /// [`is_valid`](Self::is_valid), and also notices a broken lock.
-    pub fn is_held(&self) -> bool {
-        let inner = &*self.space;
-        self.is_valid()
-            && inner.engine.is_held(&self.grant, inner.precise_ns())
-            && inner.check_in_place().is_ok()
-    }
-
-    /// Whether the engine knows of it, also when so little of the lease is left that the holder is told
-    /// otherwise.
-    pub(crate) fn is_held_by_engine(&self) -> bool {
-        let inner = &*self.space;
-        inner.engine.is_held(&self.grant, inner.precise_ns())
-    }
-
-    /// The grant, of which nothing is left to do here.
-    #[inline(always)]
-    fn take_grant(&mut self) -> Grant {
-        let grant = self.grant;
-        self.grant.token = 0;
-        grant
-    }
-
-    fn deadline_ns(&self) -> u64 {
-        match &self.kept {
-            Some(kept) => kept.deadline_ns(),
-            None => self.deadline_ns,
-        }
-    }
-
-    /// Starts the lease anew, from now, with the length it had. [`Error::Lost`] once it is over.
-    pub fn renew(&mut self) -> Result<()> {
-        let inner = &*self.space;
-        inner.check_process()?;
-        inner.check_in_place()?;
-        let renewed = if let Some(kept) = &self.kept {
-            kept.renew(inner, &self.grant, self.lease_ns)?
-        } else {
-            let now_ns = inner.precise_ns();
-            let renewed = inner.engine.renew(&self.grant, now_ns, self.lease_ns)?;
-            if let Renewed::Until(_) = renewed {
-                self.deadline_ns = now_ns + self.lease_ns;
-            }
-            renewed
-        };
-        match renewed {
-            Renewed::Until(_) => Ok(()),
-            Renewed::NotHeld => Err(lost(&self.space, self.grant, self.name_hash)),
-        }
-    }
-
-    /// [`renew`](Self::renew) with another length: 1 ms to 366 days, else [`Error::Duration`].
-    pub fn extend(&mut self, ttl: Duration) -> Result<()> {
-        self.lease_ns = check_ttl(ttl)?;
-        self.renew()
-    }
-
-    /// Has the lease renewed in the background, by one thread for the whole space, until the hold is
-    /// dropped, lost, or `options.at_most` is over. A second call replaces what the first asked for, also its
-    /// callback. [`Error::Lost`] if the hold was lost already, and nothing is called back then;
-    /// [`Error::Thread`] if that thread can't be started.
-    ///
-    /// How often it is renewed, and when a loss is told: [`KeepAlive`].
-    pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
-        self.replace_keep_alive(options).map(drop)
-    }
-
-    /// [`keep_alive`](Self::keep_alive), with what it replaces, for the caller to drop.
-    pub(crate) fn replace_keep_alive(&mut self, options: KeepAlive) -> Result<Option<Kept>> {
-        let inner = self.space.to_arc();
-        inner.check_process()?;
-        inner.check_in_place()?;
-        if !self.is_held_by_engine() {
-            return Err(lost(&inner, self.grant, self.name_hash));
-        }
-        let kept = inner.background.keep(
-            &inner,
-            self.grant,
-            self.deadline_ns(),
-            self.lease_ns,
-            options,
-        )?;
-        Ok(self.kept.replace(kept))
-    }
-
-    /// Releases the lock, and says whether it was still this hold's: [`Error::Lost`] if somebody else has
-    /// taken it since. One whose lease is over is released all the same while nobody has.
-    #[inline]
-    pub fn release(mut self) -> Result<()> {
-        self.end()
-    }
-
-    #[inline(always)]
-    fn end(&mut self) -> Result<()> {
-        let grant = self.take_grant();
-        // The renewal stops before the release, so that it never sees a hold that is not there.
-        if self.kept.is_some() {
-            self.stop_renewal();
-        }
-        let inner = &*self.space;
-        inner.check_process()?;
-        if release(inner, &grant) {
-            Ok(())
-        } else {
-            Err(lost(inner, grant, self.name_hash))
-        }
-    }
-
-    #[cold]
-    fn stop_renewal(&mut self) {
-        self.kept = None;
-    }
-
-    /// Lets the hold live on without this process, until its lease ends or somebody releases it by
-    /// the token returned: for scripts that acquire and release with two commands. The lease starts anew.
-    /// [`Error::Lost`] once it is over.
-    ///
-    /// ```
-    /// use sprag::Space;
-    ///
-    /// let space = Space::open("mem:")?; // two processes would open the same shm:NAME
-    /// let lock = space.lock("deploy")?;
-    /// let token = lock.acquire()?.detach()?; // to be told to whoever goes on
-    ///
-    /// let hold = lock.adopt_token(token)?; // a Hold as any other, under the same token
-    /// assert_eq!(hold.token(), token);
-    /// hold.release()?;
-    /// assert!(lock.release_token(token).is_err(), "nobody's any more");
-    /// # Ok::<(), sprag::Error>(())
-    /// ```
-    pub fn detach(mut self) -> Result<u64> {
-        self.kept = None;
-        let inner = &*self.space;
-        let to = SessionId::DETACHED;
-        inner.check_process()?;
-        let renewed = inner
-            .engine
-            .transfer(&self.grant, to, inner.precise_ns(), self.lease_ns)?;
-        let name_hash = self.name_hash;
-        let grant = self.take_grant();
-        match renewed {
-            Renewed::Until(_) => Ok(grant.token),
-            Renewed::NotHeld => Err(lost(&self.space, grant, name_hash)),
-        }
-    }
-}
-
-impl Drop for Hold<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.grant.token != 0 {
-            // A hold lost meanwhile has nothing to release; `release` is for those who want to know.
-            let _ = self.end();
-        }
-    }
-}
-
-impl fmt::Debug for Hold<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.space.engine.name_of_hold(&self.grant, self.name_hash);
-        formatter
-            .debug_struct("Hold")
-            .field("lock", &name.as_deref().map(Readable))
-            .field("token", &self.token())
-            .field("lease_left", &self.lease_left())
-            .field("is_kept_alive", &self.kept.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
-/// How a hold is kept alive.
-///
-/// The lease is renewed each time a third of it is over, so that two more tries fit before it ends, and the
-/// hold is looked at every 200 ms besides. So a lock that was broken, or whose region was removed, is told
-/// of within 200 ms, and a lease that could not be renewed by its end, as far as the system lets the
-/// background thread run. From then on [`Hold::is_valid`] is false as well.
-///
-/// A callback captures what it is to know of the hold:
-///
-/// ```
-/// use sprag::{KeepAlive, Space};
-/// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicBool, Ordering};
-///
-/// let space = Space::open("mem:")?;
-/// let (name, stop) = ("nightly-report", Arc::new(AtomicBool::new(false)));
-/// let mut hold = space.lock(name)?.acquire()?;
-/// let (token, told) = (hold.token(), stop.clone());
-/// hold.keep_alive(KeepAlive {
-///     on_lost: Some(Arc::new(move || {
-///         eprintln!("lost {name}, held under token {token}");
-///         told.store(true, Ordering::Relaxed);
-///     })),
-///     ..KeepAlive::default()
-/// })?;
-/// while !stop.load(Ordering::Relaxed) {
-///     // A step of the work, for as long as there is some.
-///     # break;
-/// }
-/// hold.release()?;
-/// # Ok::<(), sprag::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct KeepAlive {
-    /// How long after the call renewing stops; 24 hours by default. The hold then lasts until its lease
-    /// ends, which counts as its loss and is told so. A holder that hangs for good must lose the lock one
-    /// day; [`Duration::MAX`] for one that may not.
-    pub at_most: Duration,
-    /// Called once, in the background thread, when the hold is lost; nothing by default. Never for a hold
-    /// that is released, dropped or detached. It must not block, since that thread renews the others.
-    pub on_lost: Option<Arc<dyn Fn() + Send + Sync>>,
-}
-
-impl fmt::Debug for KeepAlive {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("KeepAlive")
-            .field("at_most", &self.at_most)
-            .field(
-                "on_lost",
-                &self.on_lost.as_ref().map(|_| format_args!("..")),
-            )
-            .finish()
-    }
-}
-
-impl Default for KeepAlive {
-    fn default() -> Self {
-        Self {
-            at_most: Duration::from_hours(24),
-            on_lost: None,
-        }
-    }
-}
-
 /// The future of [`Lock::acquire_async`]. Of a lock that was made [owned](Lock::into_owned), it can be
 /// spawned.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire<'s> {
     lock: Lock<'s>,
+    wants: Wants,
     wait: Option<Wait>,
 }
 
@@ -635,12 +363,16 @@ impl<'s> Future for Acquire<'s> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.wait.is_none() {
-            match this.lock.try_acquire() {
+            let at_once = match this.wants {
+                Wants::Exclusive => this.lock.try_acquire(),
+                wants => this.lock.try_get(wants),
+            };
+            match at_once {
                 Ok(None) => {}
                 Ok(Some(hold)) => return Poll::Ready(Ok(hold)),
                 Err(error) => return Poll::Ready(Err(error)),
             }
-            match Wait::begin(&this.lock.space.to_arc(), &this.lock.name) {
+            match Wait::begin(&this.lock.space.to_arc(), &this.lock.name, this.wants) {
                 Ok(wait) => this.wait = Some(wait),
                 Err(error) => return Poll::Ready(Err(error)),
             }

@@ -4,8 +4,8 @@ use crate::background::Background;
 use crate::clock::{Clock, ERROR_NS_MAX, ManualClock};
 use crate::host::futex::{self, Reach};
 use crate::host::place::Url;
-use crate::{Caps, Error, Fence, Limit, Limiter, Lock, Owner, Result};
-use sprag_core::lock::{BreakRecord, LockStatus};
+use crate::{Caps, Error, Fence, Limit, Limiter, Lock, Owner, Result, Semaphore, SemaphoreInfo};
+use sprag_core::lock::{BreakRecord, HoldStatus, LockStatus};
 use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
@@ -290,6 +290,11 @@ pub struct LockInfo {
     /// Whether its holder died, or closed its space, without releasing it: the next one that comes for it
     /// gets it.
     pub is_holder_dead: bool,
+    /// Whether those who hold it share it.
+    pub is_shared: bool,
+    /// How many hold it, and not merely by an expired lease or by a process that died: one at most, unless
+    /// it is shared. What is said of the holder below is said of the one whose lease lasts longest.
+    pub holders: u32,
     /// The holder's process id in its own namespace, also of one that died; `None` if not held,
     /// detached, or not known any more.
     pub holder_pid: Option<u32>,
@@ -313,6 +318,8 @@ impl fmt::Debug for LockInfo {
             .field("token", &self.token)
             .field("is_held", &self.is_held)
             .field("is_holder_dead", &self.is_holder_dead)
+            .field("is_shared", &self.is_shared)
+            .field("holders", &self.holders)
             .field("holder_pid", &self.holder_pid)
             .field("is_detached", &self.is_detached)
             .field("lease_left", &self.lease_left)
@@ -401,6 +408,35 @@ impl Space {
         limit: impl IntoLimit,
     ) -> Result<Limiter> {
         Limiter::open(self, name.as_ref(), limit.into_limit()?, true)
+    }
+
+    /// A handle on the semaphore `name`, 1 to 1,024 bytes, which has `permits`: 1 to 16,777,215. Nothing is
+    /// created before some are acquired.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Engine`] for a name or a number out of bounds. That it exists with another number of permits
+    /// is found out by acquiring: [`EngineError::CapacityDiffers`](crate::EngineError::CapacityDiffers).
+    pub fn semaphore<N: AsRef<[u8]> + ?Sized>(
+        &self,
+        name: &N,
+        permits: u32,
+    ) -> Result<Semaphore<'_>> {
+        Semaphore::new(self, name.as_ref(), permits)
+    }
+
+    /// The semaphores whose names begin with `prefix`, by name. Reads the whole table; stops no one.
+    pub fn semaphores<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<SemaphoreInfo>> {
+        self.inner.check_process()?;
+        let now_ns = self.inner.precise_ns();
+        let mut semaphores = Vec::new();
+        self.inner
+            .engine
+            .for_each_semaphore(prefix.as_ref(), now_ns, |status| {
+                semaphores.push(SemaphoreInfo::new(status));
+            });
+        semaphores.sort_by(|a: &SemaphoreInfo, b| a.name.cmp(&b.name));
+        Ok(semaphores)
     }
 
     /// The fence `name`, 1 to 1,024 bytes, created when it first admits a token. Fences stay for as long
@@ -492,11 +528,15 @@ impl Space {
 
 impl LockInfo {
     fn new(status: LockStatus, now_ns: u64) -> Self {
-        let hold = status.hold;
+        let is_live = |hold: &HoldStatus| hold.lease_left_ns > 0 && hold.is_alive;
+        let lasting = |hold: &&HoldStatus| (is_live(hold), hold.lease_left_ns);
+        let hold = status.holds.iter().max_by_key(lasting).copied();
         Self {
             name: status.name,
             token: status.token,
-            is_held: hold.is_some_and(|hold| hold.lease_left_ns > 0 && hold.is_alive),
+            is_shared: status.is_shared,
+            holders: status.holds.iter().filter(|hold| is_live(hold)).count() as u32,
+            is_held: hold.is_some_and(|hold| is_live(&hold)),
             is_holder_dead: hold.is_some_and(|hold| hold.lease_left_ns > 0 && !hold.is_alive),
             holder_pid: hold
                 .and_then(|hold| hold.process)

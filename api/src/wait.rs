@@ -3,6 +3,7 @@
 use crate::space::Inner;
 use crate::{Error, Result};
 use sprag_core::Name;
+use sprag_core::admission::Wants;
 use sprag_core::lock::Grant;
 use sprag_core::waiter::{Poll, Sleeper, Ticket};
 
@@ -18,11 +19,11 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    pub(crate) fn take(inner: &'a Inner, name: &Name, until_ns: u64) -> Result<Self> {
+    pub(crate) fn take(inner: &'a Inner, name: &Name, wants: Wants, until_ns: u64) -> Result<Self> {
         let now_ns = inner.now_ns();
         let ticket = inner
             .engine
-            .enqueue(name, inner.session, now_ns, until_ns)?;
+            .enqueue_for(name, wants, inner.session, now_ns, until_ns)?;
         Ok(Self {
             inner,
             ticket: Some(ticket),
@@ -56,14 +57,24 @@ pub(crate) struct Granted {
     pub(crate) asked_at_ns: u64,
 }
 
+/// That the hold which was to be upgraded is lost.
+pub(crate) fn lost(wants: Wants) -> Error {
+    let token = match wants {
+        Wants::Upgrade(grant) => grant.token,
+        _ => 0,
+    };
+    Error::lost(None, token)
+}
+
 /// Waits in the lock's queue until `until_ns` of region time; `None` when that has come.
 pub(crate) fn wait(
     inner: &Inner,
     name: &Name,
+    wants: Wants,
     lease_ns: u64,
     until_ns: u64,
 ) -> Result<Option<Granted>> {
-    let mut place = Place::take(inner, name, until_ns)?;
+    let mut place = Place::take(inner, name, wants, until_ns)?;
     // Whoever waits was just told, by a probe, that the holder lives.
     let mut probe = false;
     loop {
@@ -88,7 +99,8 @@ pub(crate) fn wait(
             .engine
             .poll(ticket, name, inner.session, now_ns, lease_ns, probe)?
         {
-            Poll::Granted { grant, .. } => {
+            Poll::Granted { grant, wake } => {
+                inner.wake(wake);
                 place.forget();
                 return Ok(Some(Granted {
                     grant,
@@ -97,8 +109,12 @@ pub(crate) fn wait(
             }
             Poll::Moved => {
                 place.forget();
-                place = Place::take(inner, name, until_ns)?;
+                place = Place::take(inner, name, wants, until_ns)?;
                 probe = true;
+            }
+            Poll::Lost => {
+                place.forget();
+                return Err(lost(wants));
             }
             Poll::Waiting {
                 look_again_ns,

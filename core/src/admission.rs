@@ -272,7 +272,7 @@ impl Engine {
     }
 
     /// Takes what a newcomer wants, if it can be had at once.
-    pub(crate) fn try_get(
+    pub fn try_get(
         &self,
         name: &Name,
         wants: Wants,

@@ -80,6 +80,11 @@ impl Grant {
         }
     }
 
+    /// Whether it is in the lock's own word, and so never shared.
+    pub fn is_plain(&self) -> bool {
+        self.permit().is_none()
+    }
+
     /// The permit that is its hold, if it is one.
     pub(crate) fn permit(&self) -> Option<u32> {
         (self.cell & BY_PERMIT != 0).then_some(self.cell & !BY_PERMIT)

@@ -8,9 +8,9 @@
 use crate::admission::Wants;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::lock::Attempt;
-use crate::object::{Kind, Name};
-use crate::pool::Pool;
+use crate::lock::{Attempt, HoldStatus};
+use crate::object::{Kind, Name, Objects};
+use crate::pool::{Pool, is_pooled};
 use crate::readable::Readable;
 use crate::session::SessionId;
 use crate::table::{Found, ROUNDS_MAX};
@@ -76,6 +76,56 @@ impl Engine {
             what: "a semaphore never settles",
         })
     }
+
+    /// Calls `visit` with each semaphore whose name begins with `prefix`, in no particular order.
+    pub fn for_each_semaphore(
+        &self,
+        prefix: &[u8],
+        now_ns: u64,
+        mut visit: impl FnMut(SemaphoreStatus),
+    ) {
+        self.objects.for_each(&self.region, |cell, at, state| {
+            if !is_pooled(state) || Objects::kind(&self.region, at) != Kind::Semaphore as u8 {
+                return;
+            }
+            let name = Objects::name(&self.region, at);
+            let found = Found { cell, at, state };
+            if !name.starts_with(prefix) || !found.is_unchanged(&self.region) {
+                return;
+            }
+            let pool = Pool::decode(state);
+            let (waiters, waiters_dead) = if pool.queue {
+                self.count_waiters(cell)
+            } else {
+                (0, 0)
+            };
+            visit(SemaphoreStatus {
+                name,
+                capacity: pool.terms,
+                used: pool.used,
+                holds: self.shared_holds(cell, now_ns),
+                waiters,
+                waiters_dead,
+            });
+        });
+    }
+}
+
+/// What an inspection saw of a semaphore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SemaphoreStatus {
+    /// The semaphore's name.
+    pub name: Vec<u8>,
+    /// How many permits there are; 0 while nobody said.
+    pub capacity: u32,
+    /// How many of them are taken.
+    pub used: u32,
+    /// Who has some.
+    pub holds: Vec<HoldStatus>,
+    /// How many wait for some.
+    pub waiters: u32,
+    /// How many more died while they waited.
+    pub waiters_dead: u32,
 }
 
 impl Wants {

@@ -11,6 +11,8 @@ pub(crate) mod keep_alive;
 pub(crate) mod limiters;
 pub(crate) mod locks;
 pub(crate) mod owners;
+pub(crate) mod semaphores;
+pub(crate) mod shared;
 pub(crate) mod spaces;
 pub(crate) mod stress;
 pub(crate) mod tier;
@@ -70,6 +72,25 @@ macro_rules! cases {
                 owned_locks_and_holds_outlive_the_space_they_came_from,
                 a_forgotten_hold_ends_with_its_lease,
                 errors_and_debug_output_name_what_they_are_about,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            shared,
+            [
+                those_who_share_keep_out_who_wants_the_lock_alone_and_the_other_way_round,
+                a_hold_is_downgraded_and_upgraded_in_place,
+                a_second_who_upgrades_is_told_and_keeps_its_share,
+                who_wants_a_lock_alone_is_not_starved_by_those_who_share_it,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            semaphores,
+            [
+                no_more_permits_are_out_than_there_are,
+                waiters_for_permits_are_served_in_order_whatever_they_want,
+                numbers_of_permits_out_of_bounds_and_another_capacity_are_errors,
             ]
         );
         $crate::conformance::instantiate!(

@@ -183,7 +183,11 @@ impl Engine {
     /// The name of the lock that this was a hold of, its name's hash being `name_hash`; `None` if its
     /// entry was reclaimed since.
     pub fn name_of_hold(&self, grant: &Grant, name_hash: u64) -> Option<Vec<u8>> {
-        let name = self.status(grant.cell(), 0)?.name;
+        let at = self.objects.at(grant.cell());
+        let name = Objects::name(&self.region, at);
+        if !Objects::has_tokens(&self.region, at) {
+            return None;
+        }
         (self.region.hasher.hash(&name) == name_hash).then_some(name)
     }
 

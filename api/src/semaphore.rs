@@ -1,0 +1,150 @@
+//! Semaphores: handles by which permits are acquired.
+
+use crate::lock::Acquire;
+use crate::{Hold, Lock, Result, Space};
+use sprag_core::admission::Wants;
+use sprag_core::readable::Readable;
+use sprag_core::semaphore::SemaphoreStatus;
+use std::fmt;
+use std::time::Duration;
+
+/// A handle on a named number of permits. Made by [`Space::semaphore`]; cheap to make.
+///
+/// Permits are leased: those of a holder that died, or did not renew them, return. Each hold has a token,
+/// and as many permits as it asked for at once; all are released together, when it is dropped.
+///
+/// ```
+/// use sprag::Space;
+///
+/// let space = Space::open("mem:")?;
+/// let connections = space.semaphore("connections", 3)?;
+/// let two = connections.acquire(2)?;
+/// let one = connections.try_acquire(1)?.expect("there are three");
+/// assert!(connections.try_acquire(1)?.is_none());
+/// drop(two);
+/// assert!(connections.try_acquire(2)?.is_some());
+/// # drop(one);
+/// # Ok::<(), sprag::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Semaphore<'s> {
+    /// The ways to acquire are those of a lock.
+    lock: Lock<'s>,
+    permits: u32,
+}
+
+impl<'s> Semaphore<'s> {
+    pub(crate) fn new(space: &'s Space, name: &[u8], permits: u32) -> Result<Self> {
+        // The number is checked here, and not only where it is first used.
+        Wants::permits(1, permits)?;
+        Ok(Self {
+            lock: Lock::new(space, name)?,
+            permits,
+        })
+    }
+
+    /// The same semaphore, with a share of the space instead of a borrow of it, as
+    /// [`Lock::into_owned`].
+    pub fn into_owned(self) -> Semaphore<'static> {
+        Semaphore {
+            lock: self.lock.into_owned(),
+            permits: self.permits,
+        }
+    }
+
+    /// Sets the lease of the holds to come, as [`Lock::ttl`]: 30 s if not set.
+    pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
+        self.lock = self.lock.ttl(ttl)?;
+        Ok(self)
+    }
+
+    /// The name.
+    pub fn name(&self) -> Vec<u8> {
+        self.lock.name()
+    }
+
+    /// How many permits there are in all.
+    pub fn permits(&self) -> u32 {
+        self.permits
+    }
+
+    /// Takes `permits` at once, 1 to all that there are, if so many are free and nobody waits; `None` if
+    /// not. Costs a few hundred nanoseconds.
+    pub fn try_acquire(&self, permits: u32) -> Result<Option<Hold<'s>>> {
+        self.lock.try_get(self.wants(permits)?)
+    }
+
+    /// Takes `permits` at once, waiting for as long as it takes. Those who wait are served in the order in
+    /// which they came, also one who wants more than the one behind.
+    pub fn acquire(&self, permits: u32) -> Result<Hold<'s>> {
+        self.lock.get(self.wants(permits)?)
+    }
+
+    /// [`acquire`](Self::acquire), waiting for at most `timeout`; `None` if its turn did not come.
+    pub fn acquire_timeout(&self, permits: u32, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        self.lock.get_timeout(self.wants(permits)?, timeout)
+    }
+
+    /// [`acquire`](Self::acquire) as a future, as [`Lock::acquire_async`].
+    pub fn acquire_async(&self, permits: u32) -> Result<Acquire<'s>> {
+        Ok(self.lock.get_async(self.wants(permits)?))
+    }
+
+    fn wants(&self, permits: u32) -> Result<Wants> {
+        Ok(Wants::permits(permits, self.permits)?)
+    }
+}
+
+impl fmt::Debug for Semaphore<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Semaphore")
+            .field("name", &Readable(&self.name()))
+            .field("permits", &self.permits)
+            .finish()
+    }
+}
+
+/// What is known of a semaphore.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SemaphoreInfo {
+    /// The semaphore's name.
+    pub name: Vec<u8>,
+    /// How many permits there are.
+    pub permits: u32,
+    /// How many of them are taken, those of the dead and the late included until somebody needs them.
+    pub taken: u32,
+    /// How many hold some.
+    pub holders: u32,
+    /// How many wait for some.
+    pub waiters: u32,
+    /// How many more died while they waited.
+    pub waiters_dead: u32,
+}
+
+impl SemaphoreInfo {
+    pub(crate) fn new(status: SemaphoreStatus) -> Self {
+        Self {
+            holders: status.holds.len() as u32,
+            name: status.name,
+            permits: status.capacity,
+            taken: status.used,
+            waiters: status.waiters,
+            waiters_dead: status.waiters_dead,
+        }
+    }
+}
+
+impl fmt::Debug for SemaphoreInfo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SemaphoreInfo")
+            .field("name", &Readable(&self.name))
+            .field("permits", &self.permits)
+            .field("taken", &self.taken)
+            .field("holders", &self.holders)
+            .field("waiters", &self.waiters)
+            .field("waiters_dead", &self.waiters_dead)
+            .finish()
+    }
+}
