@@ -9,14 +9,17 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::lock::coarse::{Coarse, Took};
+use crate::lock::engaged::is_engaged;
 use crate::lock::{Attempt, Grant, State, check_lease, until_us};
 use crate::object::{Kind, Name, OWN};
 use crate::permit::Claim;
 use crate::pool::{Mode, Pool, USED_MAX, is_pooled};
 use crate::session::SessionId;
+use crate::sync::fence;
 use crate::table::{Found, ROUNDS_MAX};
-use crate::waiter::Waiter;
-use core::sync::atomic::Ordering::Relaxed;
+use crate::waiter::{PROBE_NS, Waiter};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// What is wanted of a lock or a semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,10 @@ pub enum Wants {
     Shared,
     /// A lock that the caller shares by this grant, alone.
     Upgrade(Grant),
+    /// All locks of a partition, or of the table, alone. The name stands for nothing then.
+    Coarse(Coarse),
+    /// Several locks at once, each alone.
+    Several,
     /// Permits of a semaphore.
     Permits {
         /// How many at once.
@@ -47,7 +54,7 @@ impl Wants {
     /// As a waiter's record has it: 0 alone, an amount otherwise, all ones to upgrade.
     pub(crate) fn code(self) -> u32 {
         match self {
-            Self::Exclusive => ALONE,
+            Self::Exclusive | Self::Coarse(_) | Self::Several => ALONE,
             Self::Shared => 1,
             Self::Permits { amount, .. } => amount,
             Self::Upgrade(_) => UPGRADE,
@@ -103,41 +110,75 @@ impl Engine {
         {
             return Answer::Lost;
         }
-        let room = if is_pooled(found.state) {
-            self.room_in_pool(found, wants, asker)
-        } else {
-            self.room_in_lock(found, asker)
+        let room = match wants {
+            Wants::Coarse(Coarse::Table) => self.is_table_free(found, asker),
+            Wants::Coarse(_) | Wants::Several => self.is_free(found, asker),
+            _ if is_pooled(found.state) => self.room_in_pool(found, wants, asker),
+            _ => self.room_in_lock(found, asker),
+        };
+        let is_ordered = match wants {
+            Wants::Upgrade(_) => false,
+            // Also those who wait for what is beneath come before who comes after them.
+            Wants::Coarse(_) => true,
+            _ => is_queued(found.state),
         };
         match room {
-            Answer::Yes if is_queued(found.state) && !matches!(wants, Wants::Upgrade(_)) => {
-                self.turn(found, wants, asker)
-            }
+            Answer::Yes if is_ordered => self.turn(found, wants, asker),
             answer => answer,
         }
     }
 
-    /// Whether a lock in plain form is free.
+    /// Whether a lock in plain form can be had: free, or held by one whose time is over while nobody waits.
     fn room_in_lock(&self, found: &Found, asker: &Asker) -> Answer {
         let state = State::decode(found.state);
-        let Some(holder) = state.holder else {
+        if !is_engaged(found.state) && !state.queue && self.is_over(state, asker) {
+            // In one exchange, so that nobody whose clock is behind comes in between.
             return Answer::Yes;
-        };
-        let now_us = asker.now_ns / 1_000;
-        let is_over = state.has_expired(now_us)
-            || (asker.probe && holder != asker.by && !self.is_alive(holder));
-        if !is_over {
+        }
+        self.is_free(found, asker)
+    }
+
+    /// Whether a lock is free; one that is held by nobody who counts is freed, for whoever's turn it is.
+    pub(crate) fn is_free(&self, found: &Found, asker: &Asker) -> Answer {
+        if is_engaged(found.state) {
+            return self.room_in_engaged(found, asker);
+        }
+        if is_pooled(found.state) {
+            return self.room_in_pool(found, Wants::Exclusive, asker);
+        }
+        let state = State::decode(found.state);
+        if state.holder.is_none() {
+            return Answer::Yes;
+        }
+        if !self.is_over(state, asker) {
             return Answer::No {
                 look_again_ns: state.time_us * 1_000,
             };
         }
-        if !state.queue {
-            // In one exchange, so that nobody whose clock is behind comes in between.
-            return Answer::Yes;
-        }
-        // Frees it for whoever's turn it is; only one of all who try succeeds.
+        // Only one of all who try succeeds.
         let word = self.region.wide(found.at);
-        let _ = word.compare_exchange(found.state, state.freed(now_us).encode());
+        let freed = state.freed(asker.now_ns / 1_000).encode();
+        let _ = word.compare_exchange(found.state, freed);
         Answer::Again
+    }
+
+    fn is_over(&self, state: State, asker: &Asker) -> bool {
+        state.holder.is_some_and(|holder| {
+            state.has_expired(asker.now_ns / 1_000)
+                || (asker.probe && holder != asker.by && !self.is_alive(holder))
+        })
+    }
+
+    /// Whether the lock of the table is free, and those of all partitions.
+    fn is_table_free(&self, found: &Found, asker: &Asker) -> Answer {
+        for partition in 0..self.region.partitions() {
+            let found = self.find_coarse(Coarse::Partition(partition));
+            match self.is_free(&found, asker) {
+                Answer::Yes => {}
+                answer => return answer,
+            }
+        }
+        self.is_free(found, asker)
     }
 
     /// Whether a pool has room.
@@ -163,7 +204,7 @@ impl Engine {
                 return Answer::Again;
             }
             Wants::Shared => pool.mode() == Mode::Shared && pool.used < USED_MAX,
-            Wants::Exclusive => false,
+            Wants::Exclusive | Wants::Coarse(_) | Wants::Several => false,
         };
         if has_room {
             return Answer::Yes;
@@ -183,12 +224,18 @@ impl Engine {
                 && !(wants == Wants::Shared && waiter.wants == 1)
         };
         let (now_ns, probe) = (asker.now_ns, asker.probe);
-        let first = self.first_waiter(found.cell, now_ns, probe, is_in_the_way);
+        let first = match wants {
+            Wants::Coarse(_) => {
+                let overlaps = |cell| self.overlap(cell, found.cell);
+                self.first_of(overlaps, now_ns, probe, is_in_the_way)
+            }
+            _ => self.first_of(|cell| cell == found.cell, now_ns, probe, is_in_the_way),
+        };
         let Some(first) = first else {
             return Answer::Yes;
         };
-        if first.has_let_lie(self.free_since_ns(found), asker.now_ns) {
-            self.pass_over(found, asker.now_ns);
+        if is_queued(found.state) && first.has_let_lie(self.free_since_ns(found), now_ns) {
+            self.pass_over(found, now_ns);
             return Answer::Passed;
         }
         Answer::Behind(first)
@@ -204,32 +251,74 @@ impl Engine {
         }
     }
 
-    /// Lets `asker` in by the word that was found, if it is still the same. `claim` keeps what was claimed
-    /// for it, for a next try.
+    /// Lets `asker` in by the word that was found, if it is still the same and no coarse lock is in the way.
+    /// `claim` keeps what was claimed for it, for a next try.
     pub(crate) fn let_in(
         &self,
         found: &Found,
         wants: Wants,
         asker: &Asker,
         claim: &mut Option<Claim>,
-    ) -> Result<Option<Grant>> {
+    ) -> Result<Took> {
         Self::check_tokens(found.state)?;
-        let (cell, raw) = (found.cell, found.state);
-        match wants {
+        let granted = match wants {
             Wants::Exclusive => {
                 let line = self.region.line(found.at);
-                return Ok(Self::take(
-                    line,
-                    cell,
-                    raw,
-                    asker.by,
-                    asker.now_ns,
-                    asker.lease_ns,
-                ));
+                let (by, now_ns, lease_ns) = (asker.by, asker.now_ns, asker.lease_ns);
+                Self::take(line, found.cell, found.state, by, now_ns, lease_ns)
             }
-            Wants::Upgrade(grant) => return Ok(self.complete_upgrade(found, grant, asker)),
-            Wants::Shared | Wants::Permits { .. } => {}
+            Wants::Shared | Wants::Permits { .. } => self.let_join(found, wants, asker, claim)?,
+            Wants::Upgrade(grant) => self.complete_upgrade(found, grant, asker),
+            Wants::Coarse(coarse) => return self.take_coarse(coarse, asker),
+            // Taken with the others.
+            Wants::Several => None,
+        };
+        let Some(grant) = granted else {
+            return Ok(Took::Again);
+        };
+        if !matches!(wants, Wants::Exclusive | Wants::Shared) {
+            return Ok(Took::Granted(grant));
         }
+        // We published a hold, then look at the gate: pairs with the fence in `take_all`.
+        fence(SeqCst);
+        let look_again_ns = match self.answer_of_gate(found.cell, asker) {
+            Answer::Yes => return Ok(Took::Granted(grant)),
+            Answer::No { look_again_ns } => look_again_ns,
+            _ => asker.now_ns.saturating_add(PROBE_NS),
+        };
+        // Whoever is to be woken by that finds out at the next look: who waits for the partition has seen a
+        // hold that was none.
+        let _ = self.release(&grant, || asker.now_ns);
+        *claim = None;
+        Ok(Took::Held { look_again_ns })
+    }
+
+    fn take_coarse(&self, coarse: Coarse, asker: &Asker) -> Result<Took> {
+        match self.answer_beneath(coarse, asker, asker.number.is_some()) {
+            Answer::Yes => {}
+            Answer::No { look_again_ns } => return Ok(Took::Held { look_again_ns }),
+            _ => return Ok(Took::Again),
+        }
+        let found = self.words_of(coarse);
+        // What was free a moment ago may be held by now; engaging it would then be no step of a free lock.
+        for found in &found {
+            match self.is_free(found, asker) {
+                Answer::Yes => {}
+                _ => return Ok(Took::Again),
+            }
+        }
+        self.take_all(&found, Some(coarse), asker)
+    }
+
+    /// Makes `asker` a member of a pool, or of the one that a free lock becomes.
+    fn let_join(
+        &self,
+        found: &Found,
+        wants: Wants,
+        asker: &Asker,
+        claim: &mut Option<Claim>,
+    ) -> Result<Option<Grant>> {
+        let (cell, raw) = (found.cell, found.state);
         let pool = if is_pooled(raw) {
             Pool::decode(raw)
         } else {
@@ -260,6 +349,7 @@ impl Engine {
     ) -> Result<Found> {
         match wants {
             Wants::Permits { capacity, .. } => self.find_semaphore(name, capacity, by, now_ns),
+            Wants::Coarse(coarse) => Ok(self.find_coarse(coarse)),
             _ => self.find_lock(name, by, now_ns),
         }
     }
@@ -302,8 +392,12 @@ impl Engine {
             };
             match self.answer(&found, wants, &asker) {
                 Answer::Yes => match self.let_in(&found, wants, &asker, &mut claim) {
-                    Ok(Some(grant)) => return Ok(Attempt::Granted(grant)),
-                    Ok(None) => {}
+                    Ok(Took::Granted(grant)) => return Ok(Attempt::Granted(grant)),
+                    Ok(Took::Again) => {}
+                    Ok(Took::Held { .. }) => {
+                        last = Ok(Attempt::Busy);
+                        break;
+                    }
                     Err(error) => {
                         last = Err(error);
                         break;

@@ -292,7 +292,9 @@ impl Engine {
                 continue;
             };
             check.waits += 1;
-            if u64::from(index) >= high || cell >= self.objects.cells() {
+            if u64::from(index) >= high
+                || (cell >= self.objects.cells() && self.coarse_of(cell).is_none())
+            {
                 check.findings.push(Finding::Wait { index });
             }
         }

@@ -24,24 +24,32 @@
 //! takes the lock by its own exchange; nobody grants on behalf of another, so a grant is always to
 //! one that lives and still wants it. See [`crate::waiter`].
 
+pub(crate) mod coarse;
+pub(crate) mod engaged;
 mod inspect;
+mod several;
 mod shared;
 mod state;
 
+pub use coarse::Coarse;
 pub use inspect::{BreakRecord, HoldStatus, LockStatus};
+pub use several::SEVERAL_MAX;
 pub use shared::Upgrade;
 pub(crate) use state::State;
 
-use crate::admission::Wants;
+use crate::admission::{Answer, Asker, Wants};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX};
+use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX, serial};
 use crate::permit::Permit;
-use crate::pool::is_pooled;
+use crate::pool::{POOLED, is_pooled};
 use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
+use crate::sync::fence_after_exchange;
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
+use coarse::is_shut;
 use core::sync::atomic::Ordering::Relaxed;
+use engaged::Engaged;
 use state::{QUEUE, TIME_US_MAX, TOKEN};
 
 /// The shortest lease, in nanoseconds: one millisecond.
@@ -210,7 +218,36 @@ impl Engine {
         if !State::is_plainly_free(state) || !(LEASE_NS_MIN..=LEASE_NS_MAX).contains(&lease_ns) {
             return None;
         }
-        Self::take(line, cell, state, by, now_ns, lease_ns)
+        let grant = Self::take(line, cell, state, by, now_ns, lease_ns)?;
+        // We published a hold, then look at the gate: pairs with the fence in `take_all`.
+        fence_after_exchange();
+        let is_shut = is_shut(self.gate_of(object.hash()).load());
+        if is_shut && self.is_kept_out(cell, grant.token, by, now_ns) {
+            return None;
+        }
+        Some(grant)
+    }
+
+    /// Undoes a grant that a coarse lock keeps out; whether it did. Takes what it needs of the grant, so that
+    /// this lives in registers.
+    #[cold]
+    #[inline(never)]
+    fn is_kept_out(&self, cell: u32, token: u64, by: SessionId, now_ns: u64) -> bool {
+        let asker = Asker {
+            by,
+            number: None,
+            now_ns,
+            lease_ns: 0,
+            probe: true,
+        };
+        if matches!(self.answer_of_gate(cell, &asker), Answer::Yes) {
+            return false;
+        }
+        // Whoever is to be woken by that finds out at the next look.
+        let _ = self.release_slowly(cell, now_ns, |state| {
+            state.holder == Some(by) && state.token == token
+        });
+        true
     }
 
     /// A lock that is known, wherever it is.
@@ -284,6 +321,11 @@ impl Engine {
 
     #[cold]
     fn release_grant_slowly(&self, grant: &Grant, now_ns: u64) -> Released {
+        if let Some(coarse) = self.coarse_of(grant.cell())
+            && grant.is_plain()
+        {
+            return self.release_coarse(coarse, grant, now_ns);
+        }
         match grant.permit() {
             Some(index) => self.release_by_permit(index, grant.word, now_ns),
             None => self.release_slowly(grant.cell, now_ns, |state| state.is_of(grant)),
@@ -296,12 +338,22 @@ impl Engine {
         match self.find_object(&object) {
             Some(found) => match self.permit_of_token(found.cell, token) {
                 Some((index, hold)) => self.release_by_permit(index, hold, now_ns),
-                None => self.release_slowly(found.cell, now_ns, |state| {
-                    state.holder.is_some() && state.token == token
-                }),
+                None => {
+                    let (cell, token) = self.hold_of_token(&found, token);
+                    self.release_slowly(cell, now_ns, |state| {
+                        state.holder.is_some() && state.token == token
+                    })
+                }
             },
             None => Released::NotHeld,
         }
+    }
+
+    /// The cell and the token of the hold that a lock is held by under `token`: its own, or its leader's.
+    fn hold_of_token(&self, found: &Found, token: u64) -> (u32, u64) {
+        self.leader_of(found)
+            .filter(|_| serial(found.state) == token)
+            .unwrap_or((found.cell, token))
     }
 
     #[cold]
@@ -324,10 +376,10 @@ impl Engine {
         cell: u32,
         mut next: impl FnMut(State) -> Option<State>,
     ) -> Option<State> {
-        let word = self.objects.state(&self.region, cell);
+        let word = self.lock_word(cell);
         for _ in 0..ROUNDS_MAX {
             let state = word.load();
-            if phase(state) != LIVE || is_pooled(state) {
+            if phase(state) != LIVE || state & POOLED != 0 {
                 return None;
             }
             let after = next(State::decode(state))?;
@@ -343,7 +395,7 @@ impl Engine {
         self.objects.for_each(&self.region, |cell, at, state| {
             let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
             if phase(state) == LIVE
-                && !is_pooled(state)
+                && state & POOLED == 0
                 && Objects::is_lock(&self.region, at)
                 && is_its(State::decode(state))
             {
@@ -437,14 +489,15 @@ impl Engine {
             let renewed = self.renew_permit(index, hold, to, now_ns, lease_ns);
             return Ok(renewed.map(|permit| Grant::of_permit(token, index, permit.encode())));
         }
+        let (cell, of_hold) = self.hold_of_token(&found, token);
         let is_live_hold = |state: State| {
-            state.token == token && state.holder.is_some_and(|holder| self.is_alive(holder))
+            state.token == of_hold && state.holder.is_some_and(|holder| self.is_alive(holder))
         };
-        let renewed = self.renew_cell(found.cell, to, now_ns, lease_ns, is_live_hold)?;
+        let renewed = self.renew_cell(cell, to, now_ns, lease_ns, is_live_hold)?;
         Ok(renewed.map(|state| Grant {
-            token,
+            token: of_hold,
             deadline_ns: state.time_us * 1_000,
-            cell: found.cell,
+            cell,
             word: state.encode(),
         }))
     }
@@ -474,10 +527,10 @@ impl Engine {
         if let Some(index) = grant.permit() {
             return self.is_permit_held(index, grant.word, now_ns / 1_000);
         }
-        let state = self.objects.state(&self.region, grant.cell).load();
+        let state = self.lock_word(grant.cell).load();
         let lock = State::decode(state);
         phase(state) == LIVE
-            && !is_pooled(state)
+            && state & POOLED == 0
             && lock.is_of(grant)
             && !lock.has_expired(now_ns / 1_000)
     }
@@ -503,6 +556,25 @@ impl Engine {
         let raw = line.state().load();
         if is_pooled(raw) && object.matches(&self.region, line, raw) {
             return self.break_shared(object, cell, by, now_ns);
+        }
+        let found = Found {
+            cell,
+            at: self.objects.at(cell),
+            state: raw,
+        };
+        if let Some((leader, token)) = self.leader_of(&found)
+            && object.matches(&self.region, line, raw)
+        {
+            let is_its = |state: State| state.holder.is_some() && state.token == token;
+            self.change(leader, |state| {
+                is_its(state).then(|| state.freed(now_ns / 1_000))
+            })?;
+            self.free_follower(cell, leader, Engaged::tag_of(token), now_ns);
+            self.note_break(object.name, serial(raw), by, now_ns);
+            return Some(Broken {
+                token: serial(raw),
+                wake: self.hand_on_now(cell, now_ns),
+            });
         }
         let freed = self.change(cell, |state| {
             (state.holder.is_some() && object.matches(&self.region, line, state.encode()))

@@ -29,6 +29,8 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
 use crate::lock;
+use crate::lock::coarse::is_in_use;
+use crate::lock::engaged::is_engaged;
 use crate::permit;
 use crate::pool::{Pool, is_pooled};
 use crate::region::memory::Line;
@@ -214,7 +216,9 @@ impl Flavour for Objects {
         if !Self::has_tokens(region, at) {
             return Idle::Never;
         }
-        let is_held = if is_pooled(live) {
+        let is_held = if is_engaged(live) {
+            is_in_use(region, live, is_alive)
+        } else if is_pooled(live) {
             // Whose members are all gone, [`Engine::reap_all`] empties first: they name its cell.
             permit::follow_step(region, at, cell, live);
             Pool::decode(live).used > 0

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | 0..2 | phase | LIVE |
 //! | 2 | pooled | set: this form; clear: the form of [`crate::lock`] |
+//! | 3 | | clear; else the form of [`crate::lock::engaged`] |
 //! | 4 | queue | set: there may be waiters, as in a lock's word |
 //! | 5..7 | step | what the last exchange was: 0 none, 1 *joined*, 2 *left* |
 //! | 7..23 | permit | the permit that joined or left |
@@ -29,6 +30,7 @@ use crate::object::{TOKEN_BITS, TOKEN_MAX};
 use crate::table::{LIVE, PHASE_MASK, field};
 
 pub(crate) const POOLED: u128 = 1 << 2;
+const ENGAGED: u128 = 1 << 3;
 const QUEUE: u128 = 1 << 4;
 const STEP: u32 = 5;
 const PERMIT: u32 = 7;
@@ -74,7 +76,7 @@ pub(crate) struct Pool {
 /// Whether a live word has this form.
 #[inline(always)]
 pub(crate) fn is_pooled(state: u128) -> bool {
-    state & (PHASE_MASK | POOLED) == LIVE | POOLED
+    state & (PHASE_MASK | POOLED | ENGAGED) == LIVE | POOLED
 }
 
 impl Pool {

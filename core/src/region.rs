@@ -4,6 +4,7 @@
 //! offset 0      header page      magic, version, caps, boot id, hash seed, clock base, counters; sink line
 //!               floors           one word per partition: tokens of new locks start above it
 //!               extents          one bit per extent: set once its pages are allocated
+//!               coarse locks     one line per partition and one for all: gates of the locks beneath
 //!               breaks           ring of the last forced releases, for audit
 //!               sessions         one line per session
 //!               waiter words     one word per waiter, scanned when a lock is handed on
@@ -78,6 +79,8 @@ pub(crate) mod header {
     pub(crate) const SESSION_HINT: usize = 192;
     /// Permits in use lie below this index.
     pub(crate) const PERMITS_HIGH: usize = 200;
+    /// The last ticket handed out to one who waits.
+    pub(crate) const TICKETS: usize = 248;
     pub(crate) const CHUNK_HINT: usize = 208;
     pub(crate) const BREAK_HINT: usize = 216;
     /// Waiter words in use lie below this index.
@@ -332,6 +335,13 @@ impl Region {
 
     pub(crate) fn waiter_at(&self, index: u32) -> usize {
         self.geometry.waiter_records + index as usize * LINE
+    }
+
+    /// Byte offset of the lock of a partition, or of the table after the last one; any number is brought into
+    /// range.
+    #[inline(always)]
+    pub(crate) fn coarse_at(&self, index: u32) -> usize {
+        self.geometry.coarse + index.min(geometry::PARTITIONS_MAX) as usize * LINE
     }
 
     /// Byte offset of a permit's line; any number is brought into range.

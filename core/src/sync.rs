@@ -40,6 +40,24 @@ pub(crate) fn fence(order: Ordering) {
     raw::fence(order);
 }
 
+/// A fence (sequentially consistent) between an exchange of a [`Wide`] and what is read after it.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn fence_after_exchange() {
+    // On x86-64 a locked exchange is a full barrier (Intel SDM vol. 3A section 9.2.3.9, AMD64 APM vol. 2 section
+    // 7.4.2), and it and a load of such a word are each a block of assembly that the compiler may not
+    // move memory accesses across.
+    if cfg!(not(target_arch = "x86_64")) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// A fence (sequentially consistent) between an exchange of a [`Wide`] and what is read after it.
+#[cfg(loom)]
+pub(crate) fn fence_after_exchange() {
+    fence(Ordering::SeqCst);
+}
+
 #[cfg(not(loom))]
 macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $raw:ident, $int:ty) => {

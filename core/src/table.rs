@@ -40,6 +40,7 @@ use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::{SessionId, Sessions};
 use crate::sync::{Wide, fence};
 use core::marker::PhantomData;
+use core::ops::Range;
 // Process-local, and only hints: models need not see them.
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::sync::atomic::{AtomicBool, AtomicU64};
@@ -360,9 +361,25 @@ impl<F: Flavour> Table<F> {
             && region.half(self.creator_at(owner.cell)).load(Relaxed) >> 12 == owner.incarnation
     }
 
+    /// [`for_each`](Self::for_each) in one partition alone.
+    pub(crate) fn for_each_in(
+        &self,
+        region: &Region,
+        partition: u32,
+        visit: impl FnMut(u32, usize, u128),
+    ) {
+        let first = partition * self.blocks_per_partition;
+        let blocks = first..(first + self.blocks_per_partition).min(self.section.units);
+        self.visit(region, blocks, visit);
+    }
+
     /// Visits every allocated cell: its index, the offset of its state word, its state.
-    pub(crate) fn for_each(&self, region: &Region, mut visit: impl FnMut(u32, usize, u128)) {
-        for block in 0..self.section.units {
+    pub(crate) fn for_each(&self, region: &Region, visit: impl FnMut(u32, usize, u128)) {
+        self.visit(region, 0..self.section.units, visit);
+    }
+
+    fn visit(&self, region: &Region, blocks: Range<u32>, mut visit: impl FnMut(u32, usize, u128)) {
+        for block in blocks {
             if !region.is_present(&self.section, block) {
                 continue;
             }

@@ -22,6 +22,7 @@
 //! | 16..24 | region time at which it gives up, in nanoseconds |
 //! | 24..32 | region time at which it last looked, or queued, in nanoseconds |
 //! | 32..40 | what it wants: 0 the lock alone, else how much, all ones to have alone what it shares already |
+//! | 40..48 | of a wait for several locks: the slot that is woken for it, plus 1; else 0 |
 //!
 //! ```text
 //!            claim                  publish               taken the lock, gave up (self);
@@ -61,6 +62,8 @@ pub use wake::{Sleeper, Wake};
 use crate::admission::{ALONE, Answer, Asker, UPGRADE, Wants, is_queued};
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
+use crate::lock::coarse::{Coarse, Took};
+use crate::lock::engaged::{Engaged, is_engaged};
 use crate::lock::{Grant, State};
 use crate::object::{Name, OWN, Objects};
 use crate::permit::Claim;
@@ -84,14 +87,51 @@ const CLAIMED: u64 = 1;
 const WAITING: u64 = 2;
 const PASSED: u64 = 3;
 
-/// A wait in a lock's queue.
+/// A wait in a lock's queue, or in those of several under one number.
 #[derive(Debug)]
 pub struct Ticket {
+    places: Places,
+    number: u64,
+    wants: Wants,
+}
+
+/// A slot in one lock's queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
     index: u32,
     word: u64,
     cell: u32,
-    number: u64,
-    wants: Wants,
+}
+
+/// The slots of one wait. The first is the one that is woken, for all.
+#[derive(Debug, Default)]
+struct Places {
+    first: Option<Place>,
+    more: Vec<Place>,
+}
+
+impl Places {
+    fn push(&mut self, place: Place) {
+        match self.first {
+            None => self.first = Some(place),
+            Some(_) => self.more.push(place),
+        }
+    }
+}
+
+impl Ticket {
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.places.first.iter().chain(&self.places.more)
+    }
+
+    /// The slot whose signal wakes it; a ticket that was handed out has one.
+    fn index(&self) -> u32 {
+        self.places.first.map_or(0, |first| first.index)
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 /// A wait as a scan of the queue found it.
@@ -140,6 +180,10 @@ fn word_of(phase: u64, session: SessionId, cell: u32, generation: u64) -> u64 {
     phase | (session.bits() as u64) << 2 | u64::from(cell) << 20 | (generation & 0xfff) << 52
 }
 
+fn cell_of(word: u64) -> u32 {
+    (word >> 20) as u32
+}
+
 fn session_of(word: u64) -> SessionId {
     SessionId::from_bits(word >> 2)
 }
@@ -154,14 +198,14 @@ pub(crate) fn clear_all(region: &Region) {
     }
 }
 
-/// Calls `visit` with the slot and the word of each wait for `cell`, passed over or not, until it
-/// returns false.
-fn for_each(region: &Region, cell: u32, mut visit: impl FnMut(u32, u64) -> bool) {
+/// Calls `visit` with the slot and the word of each wait for one of these cells, passed over or not, until
+/// it returns false.
+fn for_each(region: &Region, is_of: impl Fn(u32) -> bool, mut visit: impl FnMut(u32, u64) -> bool) {
     let high = region.word(header::WAITERS_HIGH).load(Acquire);
     for index in 0..high.min(region.caps().waiters.into()) as u32 {
         // Acquire: pairs with the publishing store, so that the record is complete.
         let word = region.waiter_word(index).load(Acquire);
-        if word & WAITING != 0 && (word >> 20) as u32 == cell && !visit(index, word) {
+        if word & WAITING != 0 && is_of(cell_of(word)) && !visit(index, word) {
             return;
         }
     }
@@ -176,7 +220,8 @@ pub(crate) fn is_awaited(
     is_alive: &mut dyn FnMut(SessionId) -> bool,
 ) -> bool {
     let mut is_awaited = false;
-    for_each(region, cell, |index, word| {
+    let is_of = |other| other == cell;
+    for_each(region, is_of, |index, word| {
         let until_ns = region.word(region.waiter_at(index) + 16).load(Relaxed);
         is_awaited = word & 3 == WAITING && until_ns > now_ns && is_alive(session_of(word));
         !is_awaited
@@ -206,67 +251,151 @@ impl Engine {
         now_ns: u64,
         until_ns: u64,
     ) -> Result<Ticket> {
-        let (index, claimed) = self.claim_waiter(by)?;
-        let record = self.region.waiter_at(index);
-        for _ in 0..ROUNDS_MAX {
-            let found = match self.find_wanted(name, wants, by, now_ns) {
-                Ok(found) => found,
+        self.enqueue_each(core::slice::from_ref(name), wants, by, now_ns, until_ns)
+    }
+
+    /// Queues for each of `names`, of which there is one at least, under one number.
+    pub(crate) fn enqueue_each(
+        &self,
+        names: &[Name],
+        wants: Wants,
+        by: SessionId,
+        now_ns: u64,
+        until_ns: u64,
+    ) -> Result<Ticket> {
+        let number = match wants {
+            Wants::Upgrade(_) => 0,
+            // 0 is before all.
+            _ => self
+                .region
+                .word(header::TICKETS)
+                .fetch_add(1, Relaxed)
+                .saturating_add(1),
+        };
+        let mut ticket = Ticket {
+            places: Places::default(),
+            number,
+            wants,
+        };
+        for name in names {
+            match self.take_place(&ticket, name, by, now_ns, until_ns) {
+                Ok(place) => ticket.places.push(place),
                 Err(error) => {
-                    self.free_waiter(index, claimed);
-                    self.count_out_wait();
+                    self.leave(&ticket);
                     return Err(error);
                 }
-            };
-            let number = match wants {
-                Wants::Upgrade(_) => 0,
-                // 0 is before all.
-                _ => self
-                    .region
-                    .word(found.at + OWN + 8)
-                    .fetch_add(1, Relaxed)
-                    .saturating_add(1),
+            }
+        }
+        self.shut_gates(wants);
+        Ok(ticket)
+    }
+
+    /// Queues for one lock under the ticket's number.
+    fn take_place(
+        &self,
+        ticket: &Ticket,
+        name: &Name,
+        by: SessionId,
+        now_ns: u64,
+        until_ns: u64,
+    ) -> Result<Place> {
+        let (index, claimed) = self.claim_waiter(by)?;
+        let record = self.region.waiter_at(index);
+        let put = |offset, value| self.region.word(record + offset).store(value, Relaxed);
+        let mut failed = Error::Damaged {
+            what: "a lock never settles",
+        };
+        for _ in 0..ROUNDS_MAX {
+            let found = match self.find_wanted(name, ticket.wants, by, now_ns) {
+                Ok(found) => found,
+                Err(error) => {
+                    failed = error;
+                    break;
+                }
             };
             self.region.half(record + 4).store(0, Relaxed);
-            self.region.word(record + 8).store(number, Relaxed);
-            self.region.word(record + 16).store(until_ns, Relaxed);
-            self.region.word(record + 24).store(now_ns, Relaxed);
-            let code = u64::from(wants.code());
-            self.region.word(record + 32).store(code, Relaxed);
+            put(8, ticket.number);
+            put(16, until_ns);
+            put(24, now_ns);
+            put(32, ticket.wants.code().into());
+            put(
+                40,
+                ticket
+                    .places
+                    .first
+                    .map_or(0, |first| u64::from(first.index) + 1),
+            );
             let word = word_of(WAITING, by, found.cell, claimed >> 52);
             // Release: the record comes before. Only this thread writes a claimed slot.
             self.region.waiter_word(index).store(word, Release);
             // Pairs with the fence in `hand_on`: we publish then read the lock, it clears *queue*
             // then scans.
             fence(SeqCst);
-            let ticket = Ticket {
+            let place = Place {
                 index,
                 word,
                 cell: found.cell,
-                number,
-                wants,
             };
-            if self.set_queue(&ticket, name, now_ns) {
-                return Ok(ticket);
+            if self.set_queue(&place, name, ticket.wants, now_ns) {
+                return Ok(place);
             }
             self.region.waiter_word(index).store(claimed, Release);
         }
         self.free_waiter(index, claimed);
         self.count_out_wait();
-        Err(Error::Damaged {
-            what: "a lock never settles",
-        })
+        Err(failed)
+    }
+
+    /// The word of one lock that is waited for, its queue bit set; `None` if the entry is gone.
+    pub(crate) fn found_of_place(
+        &self,
+        place: &Place,
+        name: &Name,
+        wants: Wants,
+        now_ns: u64,
+    ) -> Option<Found> {
+        let (cell, at) = (place.cell, self.lock_at(place.cell));
+        for _ in 0..ROUNDS_MAX {
+            let state = self.region.wide(at).load();
+            if !self.is_entry(cell, name, wants, state) {
+                return None;
+            }
+            if is_queued(state) {
+                return Some(Found { cell, at, state });
+            }
+            if !self.set_queue(place, name, wants, now_ns) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether a word that was read in `cell` is that of what is wanted.
+    fn is_entry(&self, cell: u32, name: &Name, wants: Wants, state: u128) -> bool {
+        if let Wants::Coarse(_) = wants {
+            return phase(state) == LIVE;
+        }
+        let line = self.region.line(self.lock_at(cell));
+        let object = self.object(wants.kind(), name);
+        object.matches(&self.region, line, state)
     }
 
     /// Sets the lock's queue bit; `false` if its entry is gone.
-    fn set_queue(&self, ticket: &Ticket, name: &Name, now_ns: u64) -> bool {
-        let object = self.object(ticket.wants.kind(), name);
-        let line = self.region.line(self.objects.at(ticket.cell));
+    fn set_queue(&self, place: &Place, name: &Name, wants: Wants, now_ns: u64) -> bool {
+        let line = self.region.line(self.lock_at(place.cell));
         for _ in 0..ROUNDS_MAX {
             let raw = line.state().load();
-            if !object.matches(&self.region, line, raw) {
+            if !self.is_entry(place.cell, name, wants, raw) {
                 return false;
             }
-            let after = if is_pooled(raw) {
+            let after = if is_engaged(raw) {
+                let engaged = Engaged::decode(raw);
+                Engaged {
+                    queue: true,
+                    ..engaged
+                }
+                .encode()
+            } else if is_pooled(raw) {
                 let pool = Pool::decode(raw);
                 Pool {
                     queue: true,
@@ -293,6 +422,15 @@ impl Engine {
             }
         }
         false
+    }
+
+    /// Shuts the gates of all partitions if the table is wanted.
+    fn shut_gates(&self, wants: Wants) {
+        if wants == Wants::Coarse(Coarse::Table) {
+            for found in self.words_of(Coarse::Table) {
+                self.mark_awaited(found.at);
+            }
+        }
     }
 
     fn claim_waiter(&self, by: SessionId) -> Result<(u32, u64)> {
@@ -340,12 +478,14 @@ impl Engine {
     }
 
     /// Ends the caller's own wait, whether it was passed over or not.
-    fn leave(&self, ticket: &Ticket) {
-        // Only its own waiter takes a wait back from passed over, so one of the two succeeds, unless the
-        // session is taken for dead.
-        let _ = self.free_waiter(ticket.index, ticket.word)
-            || self.free_waiter(ticket.index, ticket.word | PASSED);
-        self.count_out_wait();
+    pub(crate) fn leave(&self, ticket: &Ticket) {
+        for place in ticket.places() {
+            // Only its own waiter takes a wait back from passed over, so one of the two succeeds, unless
+            // the session is taken for dead.
+            let _ = self.free_waiter(place.index, place.word)
+                || self.free_waiter(place.index, place.word | PASSED);
+            self.count_out_wait();
+        }
     }
 
     fn count_out_wait(&self) {
@@ -373,7 +513,8 @@ impl Engine {
         if !is_first {
             return;
         }
-        for_each(&self.region, found.cell, |index, word| {
+        let is_of = |cell| cell == found.cell || self.is_above(cell, found.cell);
+        for_each(&self.region, is_of, |index, word| {
             if word & 3 == WAITING && self.waiter_at(index).has_let_lie(since_ns, now_ns) {
                 // Losing means that it was served, or left.
                 let slot = self.region.waiter_word(index);
@@ -395,19 +536,21 @@ impl Engine {
     }
 
     /// Says that the waiter looks, and gives it its place back, should it have been passed over.
-    fn look(&self, ticket: &Ticket, now_ns: u64) {
-        let record = self.region.waiter_at(ticket.index);
-        self.region.word(record + 24).store(now_ns, Relaxed);
-        let slot = self.region.waiter_word(ticket.index);
-        let passed = ticket.word | PASSED;
-        // Relaxed: passed over right after, it has its place back at the next look.
-        if slot.load(Relaxed) == passed
-            && slot
-                .compare_exchange(passed, ticket.word, AcqRel, Relaxed)
-                .is_ok()
-        {
-            // As in `enqueue`: it waits, then reads the lock.
-            fence(SeqCst);
+    pub(crate) fn look(&self, ticket: &Ticket, now_ns: u64) {
+        for place in ticket.places() {
+            let record = self.region.waiter_at(place.index);
+            self.region.word(record + 24).store(now_ns, Relaxed);
+            let slot = self.region.waiter_word(place.index);
+            let passed = place.word | PASSED;
+            // Relaxed: passed over right after, it has its place back at the next look.
+            if slot.load(Relaxed) == passed
+                && slot
+                    .compare_exchange(passed, place.word, AcqRel, Relaxed)
+                    .is_ok()
+            {
+                // As in `enqueue`: it waits, then reads the lock.
+                fence(SeqCst);
+            }
         }
     }
 
@@ -419,6 +562,18 @@ impl Engine {
                 self.free_waiter(index, word);
             }
         }
+    }
+
+    /// The first slot from `from` on that waits for one of these cells.
+    fn next_of(&self, is_of: impl Fn(u32) -> bool, from: u32) -> Option<u32> {
+        let mut found = None;
+        for_each(&self.region, is_of, |index, _| {
+            if index >= from {
+                found = Some(index);
+            }
+            found.is_none()
+        });
+        found
     }
 
     fn drop_if_dead(&self, index: u32, word: u64) -> bool {
@@ -435,28 +590,32 @@ impl Engine {
     /// How many wait for `cell`, and how many more are of dead sessions; a system call each.
     pub(crate) fn count_waiters(&self, cell: u32) -> (u32, u32) {
         let (mut alive, mut dead) = (0, 0);
-        for_each(&self.region, cell, |_, word| {
-            if self.sessions.is_alive(&self.region, session_of(word)) {
-                alive += 1;
-            } else {
-                dead += 1;
-            }
-            true
-        });
+        for_each(
+            &self.region,
+            |other| other == cell,
+            |_, word| {
+                if self.sessions.is_alive(&self.region, session_of(word)) {
+                    alive += 1;
+                } else {
+                    dead += 1;
+                }
+                true
+            },
+        );
         (alive, dead)
     }
 
-    /// The lowest ticket among the waits for `cell` that are wanted, and have neither given up nor been
+    /// The lowest ticket among the waits for these cells that are wanted, and have neither given up nor been
     /// passed over; with `probe` also not of a dead session, for the price of a system call each.
-    pub(crate) fn first_waiter(
+    pub(crate) fn first_of(
         &self,
-        cell: u32,
+        is_of: impl Fn(u32) -> bool,
         now_ns: u64,
         probe: bool,
         is_wanted: impl Fn(&Waiter) -> bool,
     ) -> Option<Waiter> {
         let mut first: Option<Waiter> = None;
-        for_each(&self.region, cell, |index, word| {
+        for_each(&self.region, is_of, |index, word| {
             let waiter = self.waiter_at(index);
             let is_first = word & 3 == WAITING
                 && waiter.until_ns > now_ns
@@ -482,13 +641,22 @@ impl Engine {
         }
         // Pairs with the fence in `enqueue`: we freed the lock, then scan.
         fence(SeqCst);
-        if let Some(first) = self.first_waiter(cell, now_ns, false, |_| true) {
+        // Those who wait for what is above as well: a lock that is free may be all that they lack.
+        let is_of = |other| other == cell || self.is_above(other, cell);
+        if let Some(first) = self.first_of(is_of, now_ns, false, |_| true) {
             return self
                 .is_room_for(cell, raw, first.wants)
                 .then(|| self.raise(first.index));
         }
-        let word = self.objects.state(&self.region, cell);
-        let cleared = if is_pooled(raw) {
+        let word = self.lock_word(cell);
+        let cleared = if is_engaged(raw) {
+            let engaged = Engaged::decode(raw);
+            Engaged {
+                queue: false,
+                ..engaged
+            }
+            .encode()
+        } else if is_pooled(raw) {
             let pool = Pool::decode(raw);
             Pool {
                 queue: false,
@@ -506,7 +674,7 @@ impl Engine {
         if word.compare_exchange(raw, cleared).is_ok() {
             // Pairs with the fence in `enqueue`: we cleared *queue*, then scan again.
             fence(SeqCst);
-            if let Some(first) = self.first_waiter(cell, now_ns, false, |_| true) {
+            if let Some(first) = self.first_of(is_of, now_ns, false, |_| true) {
                 return Some(self.raise(first.index));
             }
         }
@@ -516,7 +684,7 @@ impl Engine {
     /// Whether one who `wants` what its record says can have it by the word `raw`, for all it says.
     fn is_room_for(&self, cell: u32, raw: u128, wants: u32) -> bool {
         if !is_pooled(raw) {
-            return State::decode(raw).holder.is_none();
+            return is_engaged(raw) || State::decode(raw).holder.is_none();
         }
         let pool = Pool::decode(raw);
         match wants {
@@ -531,8 +699,9 @@ impl Engine {
 
     /// Hands on to whoever can have the word as it is now.
     pub(crate) fn hand_on_now(&self, cell: u32, now_ns: u64) -> Option<Wake> {
-        let raw = self.objects.state(&self.region, cell).load();
-        if phase(raw) != LIVE || (!is_pooled(raw) && State::decode(raw).holder.is_some()) {
+        let raw = self.lock_word(cell).load();
+        let is_plain = !is_pooled(raw) && !is_engaged(raw);
+        if phase(raw) != LIVE || (is_plain && State::decode(raw).holder.is_some()) {
             return None;
         }
         self.hand_on(cell, raw, now_ns)
@@ -569,38 +738,40 @@ impl Engine {
         asker: &Asker,
         claim: &mut Option<Claim>,
     ) -> Result<Poll> {
-        let object = self.object(ticket.wants.kind(), name);
-        let (cell, at) = (ticket.cell, self.objects.at(ticket.cell));
-        let line = self.region.line(at);
         let Asker { now_ns, probe, .. } = *asker;
         self.look(ticket, now_ns);
         let mut has_passed = false;
         for _ in 0..ROUNDS_MAX {
-            let state = line.state().load();
-            if !object.matches(&self.region, line, state) {
+            let place = ticket.places.first;
+            let found =
+                place.and_then(|place| self.found_of_place(&place, name, ticket.wants, now_ns));
+            let Some(found) = found else {
                 self.leave(ticket);
                 return Ok(Poll::Moved);
-            }
-            if !is_queued(state) {
-                if !self.set_queue(ticket, name, now_ns) {
-                    self.leave(ticket);
-                    return Ok(Poll::Moved);
-                }
-                continue;
-            }
-            let found = Found { cell, at, state };
+            };
             let probe_ns = now_ns.saturating_add(PROBE_NS);
             match self.answer(&found, ticket.wants, asker) {
                 Answer::Yes => {
-                    if let Some(grant) = self.let_in(&found, ticket.wants, asker, claim)? {
-                        *claim = None;
-                        self.leave(ticket);
-                        // Who shares may not be the only one whose turn it is.
-                        let wake = match ticket.wants {
-                            Wants::Exclusive | Wants::Upgrade(_) => None,
-                            _ => self.hand_on_now(cell, now_ns),
-                        };
-                        return Ok(Poll::Granted { grant, wake });
+                    match self.let_in(&found, ticket.wants, asker, claim)? {
+                        Took::Granted(grant) => {
+                            *claim = None;
+                            self.leave(ticket);
+                            // Who shares may not be the only one whose turn it is.
+                            let wake = match ticket.wants {
+                                Wants::Shared | Wants::Permits { .. } => {
+                                    self.hand_on_now(found.cell, now_ns)
+                                }
+                                _ => None,
+                            };
+                            return Ok(Poll::Granted { grant, wake });
+                        }
+                        Took::Again => {}
+                        Took::Held { look_again_ns } => {
+                            return Ok(Poll::Waiting {
+                                look_again_ns: look_again_ns.min(probe_ns),
+                                wake: None,
+                            });
+                        }
                     }
                 }
                 Answer::Again => {}
@@ -646,6 +817,11 @@ impl Engine {
         }
         // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.
         fence(SeqCst);
-        self.hand_on_now(ticket.cell, now_ns)
+        let (first, more) = (ticket.places.first, &ticket.places.more);
+        for place in more {
+            // Raised, and found at the next look: only one can be woken here.
+            let _ = self.hand_on_now(place.cell, now_ns);
+        }
+        first.and_then(|first| self.hand_on_now(first.cell, now_ns))
     }
 }

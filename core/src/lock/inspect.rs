@@ -2,6 +2,7 @@
 //!
 //! Owns what is shown to people; changes no lock.
 
+use super::engaged::is_engaged;
 use super::{Grant, State};
 use crate::admission::is_queued;
 use crate::engine::Engine;
@@ -12,7 +13,7 @@ use crate::readable::Readable;
 use crate::region::{BREAKS, header};
 use crate::session::{Process, SessionId, Sessions};
 use crate::sync::fence;
-use crate::table::{LIVE, ROUNDS_MAX, phase};
+use crate::table::{Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::fmt;
 
@@ -117,7 +118,12 @@ impl Engine {
             if word.load() != state {
                 continue;
             }
-            let (is_shared, holds) = if is_pooled(state) {
+            let (is_shared, holds) = if is_engaged(state) {
+                (
+                    false,
+                    self.hold_of_leader(state, now_ns).into_iter().collect(),
+                )
+            } else if is_pooled(state) {
                 let is_alone = matches!(Pool::decode(state).mode(), Mode::Exclusive(_));
                 (!is_alone, self.shared_holds(cell, now_ns))
             } else {
@@ -159,6 +165,26 @@ impl Engine {
             lease_left_ns: (until_us * 1_000).saturating_sub(now_ns),
             since_ns,
         }
+    }
+
+    /// The hold of a lock that follows another, which is that one's; `None` for one that is void, or undecided.
+    fn hold_of_leader(&self, state: u128, now_ns: u64) -> Option<HoldStatus> {
+        let found = Found {
+            cell: 0,
+            at: 0,
+            state,
+        };
+        let (leader, token) = self.leader_of(&found)?;
+        let lock = State::decode(self.lock_word(leader).load());
+        let by = lock.holder.filter(|_| lock.token == token)?;
+        let since_ns = self.granted_at_ns(leader, token);
+        Some(self.hold_status(serial(state), by, lock.time_us, since_ns, now_ns))
+    }
+
+    /// When the hold with this token began, if that is known.
+    fn granted_at_ns(&self, cell: u32, token: u64) -> Option<u64> {
+        let since = self.region.word(self.lock_at(cell) + OWN).load(Relaxed);
+        (since & 0xfff == token & 0xfff).then_some(since & !0xfff)
     }
 
     /// The holds of those who share what is in `cell`, by token. Each is seen as it was at some time.

@@ -34,7 +34,7 @@ use crate::limiter_key::LimiterKeys;
 use crate::object::{Objects, TOKEN_MAX};
 use crate::session::{Sessions, ofd};
 use crate::table::Table;
-use crate::{permit, waiter};
+use crate::{lock, permit, waiter};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// More tokens than one lock can be granted while a page waits to be written to disk: 45 minutes of
@@ -72,6 +72,7 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
     let now_ns = region_time(region, birth)?;
     waiter::clear_all(region);
     permit::clear_all(region);
+    lock::coarse::settle(region);
     Sessions::close_all(region);
     Table::<Objects>::new(region).settle(region, Objects::has_tokens);
     Table::<LimiterKeys>::new(region).settle(region, |_, _| false);

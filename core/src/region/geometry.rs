@@ -92,7 +92,7 @@ const BLOCKS_PER_EXTENT: u32 = 1 << BLOCKS_SHIFT;
 const BLOCKS_SHIFT: u32 = 7;
 const CHUNKS_PER_EXTENT: u32 = 1 << CHUNKS_SHIFT;
 const CHUNKS_SHIFT: u32 = 10;
-const PARTITIONS_MAX: u32 = 64;
+pub(super) const PARTITIONS_MAX: u32 = 64;
 /// Records in the ring of forced releases.
 pub(crate) const BREAKS: u32 = 64;
 pub(crate) const BREAK_BYTES: usize = 128;
@@ -135,6 +135,7 @@ pub(crate) struct Geometry {
     pub(crate) partitions: u32,
     pub(super) floors: usize,
     pub(super) extents: usize,
+    pub(super) coarse: usize,
     pub(super) breaks: usize,
     pub(super) sessions: usize,
     pub(super) waiter_words: usize,
@@ -183,6 +184,7 @@ impl Geometry {
         let chunk_extents = extent_count(caps.key_chunks, CHUNKS_PER_EXTENT);
         let all_extents = object_extents + limiter_extents + chunk_extents;
         let extents = place((all_extents as usize).div_ceil(64) * 8);
+        let coarse = place((PARTITIONS_MAX as usize + 1) * LINE);
         let breaks = place(BREAKS as usize * BREAK_BYTES);
         let sessions = place(caps.sessions as usize * LINE);
         let waiter_words = place(caps.waiters as usize * 8);
@@ -219,6 +221,7 @@ impl Geometry {
             partitions,
             floors,
             extents,
+            coarse,
             breaks,
             sessions,
             waiter_words,

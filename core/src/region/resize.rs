@@ -120,6 +120,9 @@ fn highest_token(engine: &Engine) -> u64 {
         .map(|partition| region.floor(partition).load(Relaxed))
         .max()
         .unwrap_or(0);
+    for index in 0..=region.partitions() {
+        highest = highest.max(serial(region.wide(region.coarse_at(index)).load()));
+    }
     engine.objects.for_each(region, |_, at, state| {
         // Only a live fence or limiter name keeps something else where the others keep tokens.
         if phase(state) != LIVE || Objects::has_tokens(region, at) {

@@ -15,6 +15,8 @@ pub struct Wake {
     index: u32,
     session: SessionId,
     sleeper: Sleeper,
+    /// The coarse lock that was freed, for which more than one may have waited, and the slot to go on from.
+    freed: Option<(u32, u32)>,
 }
 
 /// How a waiter waits.
@@ -33,7 +35,7 @@ impl Engine {
     /// The 32-bit word that rises when it may be the waiter's turn. Read it, poll, then park on the
     /// value read.
     pub fn signal(&self, ticket: &Ticket) -> &Half {
-        self.region.half(self.region.waiter_at(ticket.index))
+        self.region.half(self.region.waiter_at(ticket.index()))
     }
 
     /// The word to wake sleepers on, already raised; `None` if nobody sleeps.
@@ -53,7 +55,7 @@ impl Engine {
     /// Says how the waiter waits from now on. Unless it is [`Sleeper::Awake`], the caller must read the
     /// signal once more after, before it goes to sleep.
     pub fn set_sleeper(&self, ticket: &Ticket, sleeper: Sleeper) {
-        let record = self.region.waiter_at(ticket.index);
+        let record = self.region.waiter_at(ticket.index());
         self.region.half(record + 4).store(sleeper as u32, Relaxed);
         if sleeper != Sleeper::Awake {
             // Pairs with the fence in `raise`: we say how we sleep then read the signal, it raises
@@ -63,7 +65,17 @@ impl Engine {
     }
 
     /// Raises the signal of the waiter in slot `index`, and the doorbell if that is how it waits.
-    pub(super) fn raise(&self, index: u32) -> Wake {
+    pub(super) fn raise(&self, slot: u32) -> Wake {
+        let first = self
+            .region
+            .word(self.region.waiter_at(slot) + 40)
+            .load(Relaxed);
+        // Who waits for several locks sleeps on one of its slots.
+        let last = self.region.caps().waiters - 1;
+        let index = match first {
+            0 => slot,
+            first => (first - 1).min(last.into()) as u32,
+        };
         let record = self.region.waiter_at(index);
         let session = session_of(self.region.waiter_word(index).load(Relaxed));
         self.region.half(record).raise();
@@ -80,6 +92,25 @@ impl Engine {
             index,
             session,
             sleeper,
+            freed: None,
         }
+    }
+
+    /// Raises the first of those who wait for what the coarse lock in `cell` kept from them, of the slots
+    /// from `from` on.
+    pub(crate) fn wake_beneath(&self, cell: u32, from: u32) -> Option<Wake> {
+        // Pairs with the fence in `enqueue`: we freed the lock, then scan.
+        fence(SeqCst);
+        let slot = self.next_of(|other| self.overlap(other, cell), from)?;
+        Some(Wake {
+            freed: Some((cell, slot + 1)),
+            ..self.raise(slot)
+        })
+    }
+
+    /// The one to wake after `wake`, raised already; there is one only where several can go on.
+    pub fn next_wake(&self, wake: Wake) -> Option<Wake> {
+        let (cell, from) = wake.freed?;
+        self.wake_beneath(cell, from)
     }
 }

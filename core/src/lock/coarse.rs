@@ -1,0 +1,598 @@
+//! Partition and table locks: one for all keys of a partition, one for all keys there are.
+//!
+//! Owns what excludes them and the locks beneath them from each other. Each has a word of its own, in a
+//! place of its own, of the same form as any lock's; they are had alone only.
+//!
+//! # The gate
+//!
+//! A partition's word is the gate of the locks beneath. Whoever is granted one looks at the gate after the
+//! exchange that granted it: shut (held, engaged, or waited for), the grant is undone before anyone
+//! hears of it. Whoever wants the partition engages its word, then looks through the cells beneath: a
+//! lock that is held there has come first. The two orders, each *publish, fence, look*, leave no way for both
+//! to miss the other; and since an engaged word is undecided, the one beneath calls it off and stays, so that
+//! they don't refuse each other either.
+//!
+//! The lock of the table leads ([`super::engaged`]) all partitions, so that one look at one word
+//! tells of both.
+//!
+//! Who waits for a partition shuts its gate to newcomers, and marks the locks that are held beneath as
+//! waited for, so that their release wakes it. It goes by tickets like all who wait: those beneath who came before are
+//! served before, those who came after wait for it.
+
+use super::engaged::{Engaged, Role, is_engaged};
+use super::{Grant, Released, State};
+use crate::admission::{Answer, Asker, is_queued};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::object::Objects;
+#[cfg(all(not(loom), target_os = "linux"))]
+use crate::object::serial;
+use crate::pool::{POOLED, Pool, is_pooled};
+use crate::region::{CELLS_PER_BLOCK, Region};
+use crate::session::SessionId;
+use crate::sync::{Wide, fence};
+use crate::table::{EMPTY, Found, LIVE, ROUNDS_MAX, phase};
+use crate::waiter::{PROBE_NS, Waiter};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
+/// Set in the cell of a coarse lock.
+pub(crate) const COARSE: u32 = 1 << 30;
+
+/// Looks at a word that is undecided before it is called off: whoever is at it is given the time that it
+/// takes one who runs, and no more.
+const LOOKS: u32 = if cfg!(any(loom, feature = "steps")) {
+    0
+} else {
+    200
+};
+
+/// What lies beneath a coarse lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coarse {
+    /// The locks of one partition.
+    Partition(u32),
+    /// All locks.
+    Table,
+}
+
+/// Whether the gate of a partition is shut, or must be looked at more closely.
+#[inline(always)]
+pub(crate) fn is_shut(gate: u128) -> bool {
+    const HELD: u128 = 1 << 3;
+    const QUEUE: u128 = 1 << 4;
+    gate & (POOLED | HELD | QUEUE) != 0
+}
+
+/// What taking several words together came to.
+pub(crate) enum Took {
+    Granted(Grant),
+    /// Somebody was faster, or called it off: look again.
+    Again,
+    /// A lock beneath is held, or a gate is shut, until this region time (ns) at the least.
+    Held {
+        look_again_ns: u64,
+    },
+}
+
+impl Engine {
+    /// The lock that a cell number names, coarse or not.
+    pub(crate) fn lock_at(&self, cell: u32) -> usize {
+        if cell & COARSE == 0 {
+            self.objects.at(cell)
+        } else {
+            self.region.coarse_at(cell & !COARSE)
+        }
+    }
+
+    pub(crate) fn lock_word(&self, cell: u32) -> &Wide {
+        self.region.wide(self.lock_at(cell))
+    }
+
+    pub(crate) fn coarse_cell(&self, coarse: Coarse) -> u32 {
+        match coarse {
+            Coarse::Partition(partition) => COARSE | partition,
+            Coarse::Table => COARSE | self.region.partitions(),
+        }
+    }
+
+    /// Which coarse lock a cell is of.
+    pub(crate) fn coarse_of(&self, cell: u32) -> Option<Coarse> {
+        if cell & COARSE == 0 {
+            None
+        } else if cell & !COARSE >= self.region.partitions() {
+            Some(Coarse::Table)
+        } else {
+            Some(Coarse::Partition(cell & !COARSE))
+        }
+    }
+
+    /// The partition of a lock's cell.
+    pub(crate) fn partition_of_cell(&self, cell: u32) -> u32 {
+        let partition = self.objects.partition(cell / CELLS_PER_BLOCK);
+        partition.min(self.region.partitions() - 1)
+    }
+
+    /// Whether what two cells name excludes each other, each had alone.
+    pub(crate) fn overlap(&self, one: u32, other: u32) -> bool {
+        let of_key = |cell, coarse| {
+            Objects::is_lock(&self.region, self.objects.at(cell))
+                && match coarse {
+                    Coarse::Partition(partition) => self.partition_of_cell(cell) == partition,
+                    Coarse::Table => true,
+                }
+        };
+        match (self.coarse_of(one), self.coarse_of(other)) {
+            (None, None) => one == other,
+            (None, Some(coarse)) => of_key(one, coarse),
+            (Some(coarse), None) => of_key(other, coarse),
+            (Some(Coarse::Partition(one)), Some(Coarse::Partition(other))) => one == other,
+            _ => true,
+        }
+    }
+
+    /// Whether a cell is that of a coarse lock over what `cell` names.
+    pub(crate) fn is_above(&self, other: u32, cell: u32) -> bool {
+        other & COARSE != 0 && self.overlap(other, cell)
+    }
+
+    /// A coarse lock's word. The first to come makes it live, with tokens above all that were handed out.
+    pub(crate) fn find_coarse(&self, coarse: Coarse) -> Found {
+        let cell = self.coarse_cell(coarse);
+        let at = self.lock_at(cell);
+        let word = self.region.wide(at);
+        let state = word.load();
+        if phase(state) != EMPTY {
+            return Found { cell, at, state };
+        }
+        let floor = match coarse {
+            Coarse::Partition(partition) => self.region.floor(partition).load(Acquire),
+            Coarse::Table => {
+                let floor = |partition| self.region.floor(partition).load(Acquire);
+                (0..self.region.partitions()).map(floor).max().unwrap_or(0)
+            }
+        };
+        // Losing means that somebody else did it.
+        let _ = word.compare_exchange(state, State::free(floor).encode());
+        let state = word.load();
+        Found { cell, at, state }
+    }
+
+    /// The gate of the locks that hash so.
+    #[inline(always)]
+    pub(crate) fn gate_of(&self, hash: u64) -> &Wide {
+        // As `Table::home` and `Table::partition` have it: a table is whole partitions.
+        let partition = ((hash >> 32) * u64::from(self.region.partitions())) >> 32;
+        self.region.wide(self.region.coarse_at(partition as u32))
+    }
+
+    /// Whether one who was just granted what lies in `cell`, or is about to be, may have it by the coarse
+    /// locks above: *yes*, or *no*.
+    pub(crate) fn answer_of_gate(&self, cell: u32, asker: &Asker) -> Answer {
+        let gate = COARSE | self.partition_of_cell(cell);
+        let at = self.lock_at(gate);
+        for _ in 0..ROUNDS_MAX {
+            let state = self.region.wide(at).load();
+            if !is_shut(state) || phase(state) != LIVE {
+                return Answer::Yes;
+            }
+            let found = Found {
+                cell: gate,
+                at,
+                state,
+            };
+            match self.is_free(&found, asker) {
+                Answer::Yes => {}
+                Answer::Again => continue,
+                answer => return answer,
+            }
+            let is_in_the_way =
+                |waiter: &Waiter| asker.number.is_none_or(|number| waiter.number < number);
+            let above = |cell| self.is_above(cell, gate);
+            let first = self.first_of(above, asker.now_ns, asker.probe, is_in_the_way);
+            let Some(first) = first else {
+                // Nobody who comes before; and should nobody wait at all, the next one need not look.
+                if self
+                    .first_of(above, asker.now_ns, false, |_| true)
+                    .is_none()
+                {
+                    let _ = self.hand_on(gate, state, asker.now_ns);
+                }
+                return Answer::Yes;
+            };
+            if !first.has_let_lie(self.free_since_ns(&found), asker.now_ns) {
+                return Answer::Behind(first);
+            }
+            self.pass_over(&found, asker.now_ns);
+        }
+        Answer::No {
+            look_again_ns: asker.now_ns.saturating_add(PROBE_NS),
+        }
+    }
+
+    /// Whether an engaged lock can be had: a void one is freed, an undecided one called off.
+    pub(crate) fn room_in_engaged(&self, found: &Found, asker: &Asker) -> Answer {
+        let word = self.region.wide(found.at);
+        let engaged = Engaged::decode(found.state);
+        match engaged.role {
+            Role::Leader(_) => {
+                for _ in 0..LOOKS {
+                    core::hint::spin_loop();
+                    if word.load() != found.state {
+                        return Answer::Again;
+                    }
+                }
+                let _ = word.compare_exchange(found.state, self.disengaged(engaged, asker.now_ns));
+                Answer::Again
+            }
+            Role::Follower { leader, tag } => {
+                let at = self.lock_at(leader);
+                let state = self.region.wide(at).load();
+                let of_leader = Found {
+                    cell: leader,
+                    at,
+                    state,
+                };
+                if Self::leads(state, tag) {
+                    if is_engaged(state) {
+                        return self.room_in_engaged(&of_leader, asker);
+                    }
+                    let lock = State::decode(state);
+                    let is_over = lock.has_expired(asker.now_ns / 1_000)
+                        || lock.holder.is_none_or(|holder| {
+                            asker.probe && holder != asker.by && !self.is_alive(holder)
+                        });
+                    if !is_over {
+                        return Answer::No {
+                            look_again_ns: lock.time_us * 1_000,
+                        };
+                    }
+                    let freed = lock.freed(asker.now_ns / 1_000).encode();
+                    let _ = self.region.wide(at).compare_exchange(state, freed);
+                    return Answer::Again;
+                }
+                // Void. It was a follower's when it was read, and the leader's word came after.
+                let _ = word.compare_exchange(found.state, self.disengaged(engaged, asker.now_ns));
+                Answer::Again
+            }
+        }
+    }
+
+    /// Whether a word is of a hold that followers with this tag follow, decided or not.
+    pub(crate) fn leads(state: u128, tag: u64) -> bool {
+        let token = if is_engaged(state) {
+            let engaged = Engaged::decode(state);
+            matches!(engaged.role, Role::Leader(_)).then_some(engaged.token)
+        } else {
+            let is_held = phase(state) == LIVE && !is_pooled(state);
+            let lock = State::decode(state);
+            (is_held && lock.holder.is_some()).then_some(lock.token)
+        };
+        token.is_some_and(|token| Engaged::tag_of(token) == tag)
+    }
+
+    /// The word of a lock that is no longer engaged: free. The token is spent.
+    fn disengaged(&self, engaged: Engaged, now_ns: u64) -> u128 {
+        State {
+            queue: engaged.queue,
+            time_us: if engaged.queue { now_ns / 1_000 } else { 0 },
+            ..State::free(engaged.token)
+        }
+        .encode()
+    }
+
+    /// Takes all of `cells`, each a lock that was free a moment ago, the first as the leader: all or none.
+    /// `coarse`: what lies beneath the first, and must be free as well.
+    pub(crate) fn take_all(
+        &self,
+        found: &[Found],
+        coarse: Option<Coarse>,
+        asker: &Asker,
+    ) -> Result<Took> {
+        let Some((first, followers)) = found.split_first() else {
+            return Ok(Took::Again);
+        };
+        for found in found {
+            Self::check_tokens(found.state)?;
+        }
+        let leader = first.cell;
+        let Some(token) = self.engage(first, Role::Leader(asker.by)) else {
+            return Ok(Took::Again);
+        };
+        let tag = Engaged::tag_of(token);
+        let role = Role::Follower { leader, tag };
+        let mut took = Took::Again;
+        let is_engaged = followers
+            .iter()
+            .all(|found| self.engage(found, role).is_some());
+        if is_engaged {
+            // We engaged our words, then look: pairs with the fence that follows each grant beneath, and with the
+            // one of whoever waits.
+            fence(SeqCst);
+            took = match self.answer_of_others(found, coarse, asker) {
+                Answer::Yes => self.decide(leader, token, asker),
+                Answer::No { look_again_ns } => Took::Held { look_again_ns },
+                Answer::Behind(_) => Took::Held {
+                    look_again_ns: asker.now_ns.saturating_add(PROBE_NS),
+                },
+                _ => Took::Again,
+            };
+        }
+        if !matches!(took, Took::Granted(_)) {
+            self.call_off(leader, token, asker.now_ns);
+            for found in followers {
+                self.free_follower(found.cell, leader, tag, asker.now_ns);
+            }
+        }
+        Ok(took)
+    }
+
+    /// Engages a lock that was found free, under its next token, which is given; `None` if its word is
+    /// another by now.
+    fn engage(&self, found: &Found, role: Role) -> Option<u64> {
+        let state = State::decode(found.state);
+        let token = state.token + 1;
+        let engaged = Engaged {
+            queue: state.queue,
+            role,
+            token,
+        };
+        let word = self.region.wide(found.at);
+        word.compare_exchange(found.state, engaged.encode()).ok()?;
+        Some(token)
+    }
+
+    /// The exchange that grants: the leader's word from undecided to held.
+    fn decide(&self, leader: u32, token: u64, asker: &Asker) -> Took {
+        let word = self.lock_word(leader);
+        let until_us = super::until_us(asker.now_ns, asker.lease_ns);
+        for _ in 0..ROUNDS_MAX {
+            let raw = word.load();
+            if !is_engaged(raw) || Engaged::decode(raw).token != token {
+                return Took::Again;
+            }
+            let held = State {
+                holder: Some(asker.by),
+                queue: is_queued(raw),
+                time_us: until_us,
+                token,
+            };
+            if word.compare_exchange(raw, held.encode()).is_ok() {
+                return Took::Granted(Grant {
+                    token,
+                    deadline_ns: until_us * 1_000,
+                    cell: leader,
+                    // With *queue* set, so that no release takes it for one of a single lock.
+                    word: State {
+                        queue: true,
+                        ..held
+                    }
+                    .encode(),
+                });
+            }
+        }
+        Took::Again
+    }
+
+    /// Frees a leader that is undecided still.
+    fn call_off(&self, leader: u32, token: u64, now_ns: u64) {
+        let word = self.lock_word(leader);
+        for _ in 0..ROUNDS_MAX {
+            let raw = word.load();
+            let engaged = Engaged::decode(raw);
+            if !is_engaged(raw)
+                || engaged.token != token
+                || !matches!(engaged.role, Role::Leader(_))
+            {
+                return;
+            }
+            if word
+                .compare_exchange(raw, self.disengaged(engaged, now_ns))
+                .is_ok()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Frees a lock if it follows this hold of the leader, which is over.
+    pub(crate) fn free_follower(&self, cell: u32, leader: u32, tag: u64, now_ns: u64) {
+        let word = self.lock_word(cell);
+        for _ in 0..ROUNDS_MAX {
+            let raw = word.load();
+            let engaged = Engaged::decode(raw);
+            if !is_engaged(raw) || engaged.role != (Role::Follower { leader, tag }) {
+                return;
+            }
+            let freed = self.disengaged(engaged, now_ns);
+            if word.compare_exchange(raw, freed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Whether nothing that is held, beneath or above what was engaged, keeps it from being granted.
+    fn answer_of_others(&self, found: &[Found], coarse: Option<Coarse>, asker: &Asker) -> Answer {
+        if let Some(coarse) = coarse {
+            return self.answer_beneath(coarse, asker, false);
+        }
+        for found in found {
+            match self.answer_of_gate(found.cell, asker) {
+                Answer::Yes => {}
+                answer => return answer,
+            }
+        }
+        Answer::Yes
+    }
+
+    /// Whether no lock beneath a coarse one is held. With `is_waiting`, those that are held are marked as
+    /// waited for, so that their release wakes who waits. Reads every cell there.
+    pub(crate) fn answer_beneath(&self, coarse: Coarse, asker: &Asker, is_waiting: bool) -> Answer {
+        let mut look_again_ns = None;
+        let visit = |cell, at, state| {
+            if phase(state) != LIVE || !Objects::is_lock(&self.region, at) {
+                return;
+            }
+            if let Some(until_ns) = self.held_until_ns(Found { cell, at, state }, asker) {
+                look_again_ns = Some(look_again_ns.map_or(until_ns, |ns: u64| ns.min(until_ns)));
+                if is_waiting {
+                    self.mark_awaited(at);
+                }
+            }
+        };
+        match coarse {
+            Coarse::Table => self.objects.for_each(&self.region, visit),
+            Coarse::Partition(partition) => {
+                self.objects.for_each_in(&self.region, partition, visit);
+            }
+        }
+        match look_again_ns {
+            None => Answer::Yes,
+            Some(look_again_ns) => Answer::No { look_again_ns },
+        }
+    }
+
+    /// Until when a lock beneath is held by somebody, in nanoseconds; `None` if it is not. One that is held by
+    /// the dead, or past its lease, is freed; one that is undecided is called off.
+    fn held_until_ns(&self, mut found: Found, asker: &Asker) -> Option<u64> {
+        for _ in 0..ROUNDS_MAX {
+            let state = found.state;
+            if phase(state) != LIVE {
+                return None;
+            }
+            let answer = if is_pooled(state) {
+                self.follow_step(found.cell, state);
+                if Pool::decode(state).used == 0 {
+                    return None;
+                }
+                match self.reap(found.cell, asker.by, asker.now_ns, asker.probe) {
+                    Ok(()) => Answer::Again,
+                    Err(next_us) => Answer::No {
+                        look_again_ns: next_us.saturating_mul(1_000),
+                    },
+                }
+            } else {
+                self.is_free(&found, asker)
+            };
+            match answer {
+                Answer::Yes => return None,
+                Answer::No { look_again_ns } => return Some(look_again_ns),
+                _ => {}
+            }
+            found.state = self.region.wide(found.at).load();
+        }
+        Some(0)
+    }
+
+    /// Says of a lock that it is waited for.
+    pub(crate) fn mark_awaited(&self, at: usize) {
+        const QUEUE: u128 = 1 << 4;
+        let word = self.region.wide(at);
+        for _ in 0..ROUNDS_MAX {
+            let raw = word.load();
+            if phase(raw) != LIVE
+                || is_queued(raw)
+                || word.compare_exchange(raw, raw | QUEUE).is_ok()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Frees a coarse lock by its grant.
+    pub(super) fn release_coarse(&self, coarse: Coarse, grant: &Grant, now_ns: u64) -> Released {
+        let freed = self.change(grant.cell, |state| {
+            state.is_of(grant).then(|| state.freed(now_ns / 1_000))
+        });
+        if freed.is_none() {
+            return Released::NotHeld;
+        }
+        if coarse == Coarse::Table {
+            let tag = Engaged::tag_of(grant.token);
+            for partition in 0..self.region.partitions() {
+                self.free_follower(COARSE | partition, grant.cell, tag, now_ns);
+            }
+        }
+        Released::Done {
+            wake: self.wake_beneath(grant.cell, 0),
+        }
+    }
+
+    /// The words that a coarse lock takes, its own first.
+    pub(crate) fn words_of(&self, coarse: Coarse) -> Vec<Found> {
+        let partitions = match coarse {
+            Coarse::Partition(_) => 0,
+            Coarse::Table => self.region.partitions(),
+        };
+        let partitions = (0..partitions).map(Coarse::Partition);
+        core::iter::once(coarse)
+            .chain(partitions)
+            .map(|coarse| self.find_coarse(coarse))
+            .collect()
+    }
+
+    /// Whose hold a lock is of that follows another: the leader's cell and token. `None` for one that does
+    /// not, or is void.
+    pub(crate) fn leader_of(&self, found: &Found) -> Option<(u32, u64)> {
+        if !is_engaged(found.state) {
+            return None;
+        }
+        let Role::Follower { leader, tag } = Engaged::decode(found.state).role else {
+            return None;
+        };
+        let state = self.lock_word(leader).load();
+        let is_held = !is_engaged(state) && Self::leads(state, tag);
+        is_held.then(|| (leader, State::decode(state).token))
+    }
+
+    /// The error for a partition that there is none of.
+    pub fn check_partition(&self, partition: u32) -> Result<()> {
+        let partitions = self.region.partitions();
+        if partition < partitions {
+            return Ok(());
+        }
+        Err(Error::OutOfRange {
+            what: "partition",
+            value: partition.into(),
+            min: 0,
+            max: u64::from(partitions) - 1,
+        })
+    }
+}
+
+/// Whether an engaged lock is held, or may come to be. `false` for one that is void, which is free.
+pub(crate) fn is_in_use(
+    region: &Region,
+    state: u128,
+    is_alive: &mut dyn FnMut(SessionId) -> bool,
+) -> bool {
+    match Engaged::decode(state).role {
+        Role::Leader(session) => is_alive(session),
+        Role::Follower { leader, tag } => {
+            let at = if leader & COARSE == 0 {
+                let section = &region.geometry.objects;
+                let block = (leader / CELLS_PER_BLOCK).min(section.units - 1);
+                section.at(block) + 64 + (leader % CELLS_PER_BLOCK) as usize * 64
+            } else {
+                region.coarse_at(leader & !COARSE)
+            };
+            Engine::leads(region.wide(at).load(), tag)
+        }
+    }
+}
+
+/// Notes the tokens of all coarse locks as floors, and forgets their words: for a region from another
+/// boot, before anyone uses it.
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) fn settle(region: &Region) {
+    for index in 0..=region.partitions() {
+        let word = region.wide(region.coarse_at(index));
+        let state = word.load();
+        for partition in 0..region.partitions() {
+            if index == partition || index == region.partitions() {
+                region.floor(partition).fetch_max(serial(state), Relaxed);
+            }
+        }
+        // It can only fail if something scribbles.
+        let _ = word.compare_exchange(state, EMPTY);
+    }
+}
