@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::coarse::{Coarse, Took};
 use crate::lock::engaged::is_engaged;
-use crate::lock::{Attempt, Grant, State, check_lease, until_us};
+use crate::lock::{Attempt, Grant, State, check_lease, note_granted, until_us};
 use crate::object::{Kind, Name, OWN};
 use crate::permit::Claim;
 use crate::pool::{Mode, Pool, USED_MAX, is_pooled};
@@ -151,6 +151,9 @@ impl Engine {
             return Answer::Yes;
         }
         if !self.is_over(state, asker) {
+            if !self.is_settled(found) {
+                return Answer::Again;
+            }
             return Answer::No {
                 look_again_ns: state.time_us * 1_000,
             };
@@ -277,12 +280,16 @@ impl Engine {
             return Ok(Took::Again);
         };
         if !matches!(wants, Wants::Exclusive | Wants::Shared) {
+            self.settle(found, &grant, asker.now_ns);
             return Ok(Took::Granted(grant));
         }
         // We published a hold, then look at the gate: pairs with the fence in `take_all`.
         fence(SeqCst);
         let look_again_ns = match self.answer_of_gate(found.cell, asker) {
-            Answer::Yes => return Ok(Took::Granted(grant)),
+            Answer::Yes => {
+                self.settle(found, &grant, asker.now_ns);
+                return Ok(Took::Granted(grant));
+            }
             Answer::No { look_again_ns } => look_again_ns,
             _ => asker.now_ns.saturating_add(PROBE_NS),
         };
@@ -291,6 +298,14 @@ impl Engine {
         let _ = self.release(&grant, || asker.now_ns);
         *claim = None;
         Ok(Took::Held { look_again_ns })
+    }
+
+    /// Says that a grant is not to be undone.
+    fn settle(&self, found: &Found, grant: &Grant, now_ns: u64) {
+        match grant.permit() {
+            Some(index) => self.note_permit(index, now_ns),
+            None => note_granted(self.region.word(found.at + OWN), grant.token, now_ns),
+        }
     }
 
     fn take_coarse(&self, coarse: Coarse, asker: &Asker) -> Result<Took> {

@@ -45,10 +45,10 @@ use crate::permit::Permit;
 use crate::pool::{POOLED, is_pooled};
 use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
-use crate::sync::fence_after_exchange;
+use crate::sync::{Word, fence_after_exchange};
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
-use coarse::is_shut;
-use core::sync::atomic::Ordering::Relaxed;
+use coarse::{LOOKS, is_shut};
+use core::sync::atomic::Ordering::{Acquire, Release};
 use engaged::Engaged;
 use state::{QUEUE, TIME_US_MAX, TOKEN};
 
@@ -155,6 +155,15 @@ pub(crate) fn check_lease(lease_ns: u64) -> Result<()> {
     })
 }
 
+/// Notes in a lock's own word when the hold with this token began. It says also that no coarse lock undid the
+/// grant: until then, who finds the lock held looks again ([`Engine::is_settled`]). A stale store can
+/// only make an inspection say "not known", and those who are refused look a few times more.
+#[inline(always)]
+pub(crate) fn note_granted(own: &Word, token: u64, now_ns: u64) {
+    // Release: after the look at the gate.
+    own.store(now_ns & !0xfff | token & 0xfff, Release);
+}
+
 /// The engine's end of a lease, in microseconds: rounded up, so never before the holder's own.
 #[inline(always)]
 pub(crate) fn until_us(now_ns: u64, lease_ns: u64) -> u64 {
@@ -225,6 +234,7 @@ impl Engine {
         if is_shut && self.is_kept_out(cell, grant.token, by, now_ns) {
             return None;
         }
+        note_granted(line.word(OWN), grant.token, now_ns);
         Some(grant)
     }
 
@@ -283,16 +293,30 @@ impl Engine {
         // Acquire: pairs with the release by which the last holder freed it, so the new holder sees
         // what the last one did. Release: publishes nothing but itself.
         line.state().compare_exchange(state, after).ok()?;
-        // When it began, for inspection. Relaxed, and a plain store: a hint whose low bits say which
-        // token it belongs to. A stale store can only make an inspection say "not known".
-        line.word(OWN)
-            .store(now_ns & !0xfff | token & 0xfff, Relaxed);
         Some(Grant {
             token,
             deadline_ns: until_us * 1_000,
             cell,
             word: after,
         })
+    }
+
+    /// Whether a lock that was found held is so for good, and not by a grant that is about to be undone for a
+    /// coarse lock's sake: nobody may be refused for that. Waits for as long as it takes one who runs.
+    pub(crate) fn is_settled(&self, found: &Found) -> bool {
+        let (word, own) = (self.region.wide(found.at), self.region.word(found.at + OWN));
+        let token = State::decode(found.state).token;
+        for _ in 0..LOOKS {
+            // Acquire: pairs with the release in `note_granted`.
+            if own.load(Acquire) & 0xfff == token & 0xfff {
+                return true;
+            }
+            core::hint::spin_loop();
+            if word.load() != found.state {
+                return false;
+            }
+        }
+        true
     }
 
     /// Fails when the lock's tokens can rise no further.

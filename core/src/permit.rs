@@ -34,6 +34,7 @@
 
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
+use crate::lock::coarse::LOOKS;
 use crate::lock::{Grant, State, until_us};
 use crate::object::{OWN, Objects};
 use crate::pool::{Mode, Pool, Step, is_pooled};
@@ -41,7 +42,7 @@ use crate::region::{Region, header};
 use crate::session::{GENERATION_BITS, SessionId};
 use crate::sync::{Wide, fence};
 use crate::table::{ROUNDS_MAX, field};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// What there is no room for, in errors.
 const WHAT: &str = "shared hold or semaphore permit";
@@ -228,6 +229,29 @@ impl Engine {
         }
     }
 
+    /// Notes when a permit was granted, and so that the grant is not to be undone for a coarse lock's sake.
+    pub(crate) fn note_permit(&self, index: u32, now_ns: u64) {
+        let at = self.region.permit_at(index) + SINCE;
+        // Release: after the look at the gate. Region time 0 would say nothing.
+        self.region.word(at).store(now_ns.max(1), Release);
+    }
+
+    /// As [`is_settled`](Self::is_settled), of a permit that was found active.
+    fn is_permit_settled(&self, index: u32, permit: Permit) -> bool {
+        let since = self.region.word(self.region.permit_at(index) + SINCE);
+        for _ in 0..LOOKS {
+            // Acquire: pairs with the release in `note_permit`.
+            if since.load(Acquire) != 0 {
+                return true;
+            }
+            core::hint::spin_loop();
+            if Permit::decode(self.permit(index).load()) != permit {
+                return false;
+            }
+        }
+        true
+    }
+
     pub(crate) fn set_permit_token(&self, index: u32, token: u64) {
         let at = self.region.permit_at(index) + TOKEN;
         self.region.word(at).store(token, Relaxed);
@@ -276,7 +300,7 @@ impl Engine {
                 }
                 let at = self.region.permit_at(index);
                 self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
-                self.region.word(at + SINCE).store(now_ns, Relaxed);
+                self.region.word(at + SINCE).store(0, Relaxed);
                 return Ok(Claim { index, word });
             }
         }
@@ -435,21 +459,24 @@ impl Engine {
             if is_over {
                 let left = self.end_and_take_out(index, permit, now_ns);
                 has_left |= left;
-                // Ended by somebody who has not taken it out yet: it still counts.
+                // Ended, or renewed, by somebody in between.
                 is_certain &= left;
+            } else if !self.is_permit_settled(index, permit) {
+                has_left = true;
             } else {
                 next_us = next_us.min(permit.until_us);
                 sum = sum.saturating_add(self.permit_record(index).amount);
             }
             true
         });
-        if has_left {
+        // Who comes or goes meanwhile may leave room.
+        if has_left || !is_certain || word.load() != raw {
             return Ok(());
         }
         let pool = Pool::decode(raw);
         // No member came or went while they were counted, so this is what they have. It differs only after
         // damage, or after a session that was taken for dead went on.
-        if is_certain && pool.used != sum && word.load() == raw {
+        if pool.used != sum {
             let counted = Pool { used: sum, ..pool };
             let _ = word.compare_exchange(raw, counted.encode());
             return Ok(());

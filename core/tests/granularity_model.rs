@@ -112,9 +112,8 @@ impl World {
                 keys & 1 << b != 0
             }
             (Several(a), Several(b)) => a & b != 0,
-            (PartitionOf(a), PartitionOf(b) | Key(b) | Shared(b)) | (Key(b) | Shared(b), PartitionOf(a)) => {
-                self.partition(*a) == self.partition(*b)
-            }
+            (PartitionOf(a), PartitionOf(b) | Key(b) | Shared(b))
+            | (Key(b) | Shared(b), PartitionOf(a)) => self.partition(*a) == self.partition(*b),
             (PartitionOf(a), Several(keys)) | (Several(keys), PartitionOf(a)) => (0..KEYS)
                 .any(|key| keys & 1 << key != 0 && self.partition(key) == self.partition(*a)),
         }
@@ -123,8 +122,12 @@ impl World {
     /// Whether it can be had, when all but the first `before` waits come later.
     fn is_free(&self, what: &What, before: usize) -> bool {
         let holds = self.holds.iter().filter(|hold| hold.until_ns > self.now_ns);
-        holds.into_iter().all(|hold| !self.conflict(&hold.what, what))
-            && self.waits[..before].iter().all(|wait| !self.conflict(&wait.what, what))
+        holds
+            .into_iter()
+            .all(|hold| !self.conflict(&hold.what, what))
+            && self.waits[..before]
+                .iter()
+                .all(|wait| !self.conflict(&wait.what, what))
     }
 
     fn wants(&self, what: &What) -> (Wants, Name) {
@@ -157,7 +160,8 @@ impl World {
         let poll = match &what {
             What::Several(keys) => {
                 let names = self.names(*keys);
-                self.engine.poll_all(ticket, &names, by, now_ns, lease_ns, true)
+                self.engine
+                    .poll_all(ticket, &names, by, now_ns, lease_ns, true)
             }
             what => {
                 let (_, name) = self.wants(what);
@@ -170,7 +174,9 @@ impl World {
                 self.waits.remove(index);
                 self.hold(what, grant, lease_ns);
             }
-            Poll::Waiting { .. } => assert!(!is_free, "{what:?} is kept waiting while it can be had"),
+            Poll::Waiting { .. } => {
+                assert!(!is_free, "{what:?} is kept waiting while it can be had")
+            }
             Poll::Moved | Poll::Lost => panic!("nothing is reclaimed here"),
         }
     }
@@ -186,7 +192,10 @@ impl World {
                         let names = self.names(*keys);
                         self.engine.try_acquire_all(&names, by, now_ns, lease_ns)
                     }
-                    What::Key(key) => self.engine.try_acquire(&self.name(*key), by, now_ns, lease_ns),
+                    What::Key(key) => {
+                        self.engine
+                            .try_acquire(&self.name(*key), by, now_ns, lease_ns)
+                    }
                     what => {
                         let (wants, name) = self.wants(what);
                         self.engine.try_get(&name, wants, by, now_ns, lease_ns)
@@ -239,7 +248,8 @@ impl World {
                     }
                     if let What::Several(keys) = hold.what {
                         let names = self.names(keys);
-                        self.engine.release_followers(&hold.grant, &names, now_ns, |_| {});
+                        self.engine
+                            .release_followers(&hold.grant, &names, now_ns, |_| {});
                     }
                 }
             }

@@ -24,9 +24,9 @@ use super::{Grant, Released, State};
 use crate::admission::{Answer, Asker, is_queued};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::Objects;
 #[cfg(all(not(loom), target_os = "linux"))]
 use crate::object::serial;
+use crate::object::{OWN, Objects};
 use crate::pool::{POOLED, Pool, is_pooled};
 use crate::region::{CELLS_PER_BLOCK, Region};
 use crate::session::SessionId;
@@ -40,7 +40,7 @@ pub(crate) const COARSE: u32 = 1 << 30;
 
 /// Looks at a word that is undecided before it is called off: whoever is at it is given the time that it
 /// takes one who runs, and no more.
-const LOOKS: u32 = if cfg!(any(loom, feature = "steps")) {
+pub(crate) const LOOKS: u32 = if cfg!(any(loom, feature = "steps")) {
     0
 } else {
     200
@@ -357,6 +357,11 @@ impl Engine {
                 token,
             };
             if word.compare_exchange(raw, held.encode()).is_ok() {
+                super::note_granted(
+                    self.region.word(self.lock_at(leader) + OWN),
+                    token,
+                    asker.now_ns,
+                );
                 return Took::Granted(Grant {
                     token,
                     deadline_ns: until_us * 1_000,

@@ -180,6 +180,7 @@ impl Engine {
             // The hold is the same one, so its token is not spent anew.
             let before = Pool::empty(state.token - 1, state.queue);
             if let Some(grant) = self.join(cell, raw, before, &claim, 1) {
+                self.note_permit(claim.index, now_ns);
                 return Ok(Some((grant, self.hand_on_now(cell, now_ns))));
             }
             self.abandon_permit(&claim);
