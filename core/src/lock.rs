@@ -25,6 +25,7 @@
 //! one that lives and still wants it. See [`crate::waiter`].
 
 pub(crate) mod coarse;
+pub(crate) mod deadlock;
 pub(crate) mod engaged;
 mod inspect;
 mod several;
@@ -32,6 +33,7 @@ mod shared;
 mod state;
 
 pub use coarse::Coarse;
+pub use deadlock::{Deadlock, DeadlockedWait};
 pub use inspect::{BreakRecord, HoldStatus, LockStatus};
 pub use several::SEVERAL_MAX;
 pub use shared::Upgrade;

@@ -23,6 +23,7 @@
 //! | 24..32 | region time at which it last looked, or queued, in nanoseconds |
 //! | 32..40 | what it wants: 0 the lock alone, else how much, all ones to have alone what it shares already |
 //! | 40..48 | of a wait for several locks: the slot that is woken for it, plus 1; else 0 |
+//! | 48..56 | its age: lower for one that came earlier |
 //!
 //! ```text
 //!            claim                  publish               taken the lock, gave up (self);
@@ -59,10 +60,13 @@ mod wake;
 
 pub use wake::{Sleeper, Wake};
 
-use crate::admission::{ALONE, Answer, Asker, UPGRADE, Wants, is_queued};
+pub(crate) use crate::admission::UPGRADE;
+use crate::admission::{ALONE, Answer, Asker, Wants, is_queued};
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
+use crate::lock::Deadlock;
 use crate::lock::coarse::{Coarse, Took};
+use crate::lock::deadlock::Search;
 use crate::lock::engaged::{Engaged, is_engaged};
 use crate::lock::{Grant, State};
 use crate::object::{Name, OWN, Objects};
@@ -93,6 +97,8 @@ pub struct Ticket {
     places: Places,
     number: u64,
     wants: Wants,
+    /// What its owner holds meanwhile.
+    holds: Vec<Grant>,
 }
 
 /// A slot in one lock's queue.
@@ -125,8 +131,12 @@ impl Ticket {
     }
 
     /// The slot whose signal wakes it; a ticket that was handed out has one.
-    fn index(&self) -> u32 {
+    pub(crate) fn slot(&self) -> u32 {
         self.places.first.map_or(0, |first| first.index)
+    }
+
+    pub(crate) fn holds(&self) -> &[Grant] {
+        &self.holds
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -153,8 +163,28 @@ impl Waiter {
     }
 }
 
+/// A wait as a search for deadlocks sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    pub(crate) slot: u32,
+    pub(crate) word: u64,
+    pub(crate) cell: u32,
+    pub(crate) session: SessionId,
+    pub(crate) number: u64,
+    pub(crate) wants: u32,
+    primary: u32,
+    pub(crate) age: u64,
+}
+
+impl Wait {
+    /// Whether it is served before those who came after it: it was not passed over.
+    pub(crate) fn is_in_turn(&self) -> bool {
+        self.word & 3 == WAITING
+    }
+}
+
 /// The answer to a poll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Poll {
     /// The lock is the caller's; the wait is over and its slot free.
     Granted {
@@ -174,6 +204,8 @@ pub enum Poll {
     Moved,
     /// The hold that was to be upgraded is no more. The slot is free.
     Lost,
+    /// It would wait for itself for ever, and is the one to give up. The slot is free.
+    Deadlock(Deadlock),
 }
 
 fn word_of(phase: u64, session: SessionId, cell: u32, generation: u64) -> u64 {
@@ -263,22 +295,20 @@ impl Engine {
         now_ns: u64,
         until_ns: u64,
     ) -> Result<Ticket> {
+        let age = self.region.word(header::TICKETS).fetch_add(1, Relaxed);
         let number = match wants {
+            // Before all.
             Wants::Upgrade(_) => 0,
-            // 0 is before all.
-            _ => self
-                .region
-                .word(header::TICKETS)
-                .fetch_add(1, Relaxed)
-                .saturating_add(1),
+            _ => age.saturating_add(1),
         };
         let mut ticket = Ticket {
             places: Places::default(),
             number,
             wants,
+            holds: Vec::new(),
         };
         for name in names {
-            match self.take_place(&ticket, name, by, now_ns, until_ns) {
+            match self.take_place(&ticket, age, name, by, now_ns, until_ns) {
                 Ok(place) => ticket.places.push(place),
                 Err(error) => {
                     self.leave(&ticket);
@@ -294,6 +324,7 @@ impl Engine {
     fn take_place(
         &self,
         ticket: &Ticket,
+        age: u64,
         name: &Name,
         by: SessionId,
         now_ns: u64,
@@ -318,6 +349,7 @@ impl Engine {
             put(16, until_ns);
             put(24, now_ns);
             put(32, ticket.wants.code().into());
+            put(48, age);
             put(
                 40,
                 ticket
@@ -479,6 +511,7 @@ impl Engine {
 
     /// Ends the caller's own wait, whether it was passed over or not.
     pub(crate) fn leave(&self, ticket: &Ticket) {
+        self.unmark_holds(ticket);
         for place in ticket.places() {
             // Only its own waiter takes a wait back from passed over, so one of the two succeeds, unless
             // the session is taken for dead.
@@ -562,6 +595,102 @@ impl Engine {
                 self.free_waiter(index, word);
             }
         }
+    }
+
+    /// Says what the owner of a wait holds meanwhile, so that a deadlock is found in which it waits for itself.
+    /// From then on each poll that ends in waiting looks for one.
+    pub fn set_holds(&self, ticket: &mut Ticket, holds: Vec<Grant>) {
+        ticket.holds = holds;
+    }
+
+    /// What a wait that goes on comes to: a deadlock that it is part of, if its owner holds something.
+    pub(crate) fn go_on(&self, ticket: &Ticket, waiting: Poll, now_ns: u64) -> Poll {
+        if ticket.holds.is_empty() {
+            return waiting;
+        }
+        self.mark_holds(ticket);
+        match (self.find_deadlock(ticket, now_ns), waiting) {
+            (Search::Found(deadlock), _) => {
+                self.leave(ticket);
+                if let Wants::Upgrade(grant) = ticket.wants {
+                    // Whom that lets in finds out at its next look.
+                    let _ = self.end_upgrade(&grant, now_ns);
+                }
+                Poll::Deadlock(deadlock)
+            }
+            (
+                Search::Other(slot),
+                Poll::Waiting {
+                    look_again_ns,
+                    wake: None,
+                },
+            ) => Poll::Waiting {
+                look_again_ns,
+                wake: Some(self.raise(slot)),
+            },
+            (_, waiting) => waiting,
+        }
+    }
+
+    /// The wait in a slot, as it is now; `None` if there is none, or it has given up, or is of a dead session.
+    pub(crate) fn wait_in(&self, slot: u32, now_ns: u64) -> Option<Wait> {
+        let slot = slot.min(self.region.caps().waiters - 1);
+        // Acquire: pairs with the publishing store, so that the record is complete.
+        let word = self.region.waiter_word(slot).load(Acquire);
+        let session = session_of(word);
+        if word & WAITING == 0 || !self.is_alive(session) {
+            return None;
+        }
+        let record = self.region.waiter_at(slot);
+        let get = |offset| self.region.word(record + offset).load(Relaxed);
+        (get(16) > now_ns).then(|| Wait {
+            slot,
+            word,
+            cell: cell_of(word),
+            session,
+            number: get(8),
+            wants: get(32) as u32,
+            primary: get(40)
+                .checked_sub(1)
+                .map_or(slot, |primary| primary as u32),
+            age: get(48),
+        })
+    }
+
+    /// All waits, each slot of those for several locks.
+    pub(crate) fn waits(&self, now_ns: u64) -> impl Iterator<Item = Wait> {
+        let high = self.region.word(header::WAITERS_HIGH).load(Acquire);
+        let slots = 0..high.min(self.region.caps().waiters.into()) as u32;
+        slots.filter_map(move |slot| self.wait_in(slot, now_ns))
+    }
+
+    /// The first slot of the wait that a slot is of.
+    pub(crate) fn primary_of(&self, wait: &Wait) -> Option<Wait> {
+        if wait.primary == wait.slot {
+            return Some(*wait);
+        }
+        self.wait_in(wait.primary, 0)
+    }
+
+    /// All slots of a wait.
+    pub(crate) fn places_of(&self, wait: &Wait) -> Vec<Wait> {
+        let slot = wait.slot;
+        let is_its = |other: &Wait| other.primary == slot && other.slot != slot;
+        let mut places = vec![*wait];
+        if wait.wants == ALONE {
+            places.extend(self.waits(0).filter(is_its));
+        }
+        places
+    }
+
+    pub(crate) fn wait_of(&self, ticket: &Ticket) -> Option<Wait> {
+        self.wait_in(ticket.slot(), 0)
+    }
+
+    /// Whether a wait goes on as it was seen, be it passed over, if that is all the same.
+    pub(crate) fn is_waiting_still(&self, wait: &Wait, may_be_passed: bool) -> bool {
+        let word = self.region.waiter_word(wait.slot).load(Acquire);
+        word == wait.word || (may_be_passed && word | PASSED == wait.word | PASSED)
     }
 
     /// The first slot from `from` on that waits for one of these cells.
@@ -728,7 +857,10 @@ impl Engine {
         };
         let poll = self.poll_by(ticket, name, &asker, &mut claim);
         self.give_back(&mut claim);
-        poll
+        match poll? {
+            waiting @ Poll::Waiting { .. } => Ok(self.go_on(ticket, waiting, now_ns)),
+            poll => Ok(poll),
+        }
     }
 
     fn poll_by(

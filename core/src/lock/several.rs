@@ -128,10 +128,11 @@ impl Engine {
                 }
                 Took::Again => {}
                 Took::Held { look_again_ns } => {
-                    return Ok(Poll::Waiting {
+                    let waiting = Poll::Waiting {
                         look_again_ns: look_again_ns.min(now_ns.saturating_add(PROBE_NS)),
                         wake: None,
-                    });
+                    };
+                    return Ok(self.go_on(ticket, waiting, now_ns));
                 }
             }
         }

@@ -35,7 +35,7 @@ impl Engine {
     /// The 32-bit word that rises when it may be the waiter's turn. Read it, poll, then park on the
     /// value read.
     pub fn signal(&self, ticket: &Ticket) -> &Half {
-        self.region.half(self.region.waiter_at(ticket.index()))
+        self.region.half(self.region.waiter_at(ticket.slot()))
     }
 
     /// The word to wake sleepers on, already raised; `None` if nobody sleeps.
@@ -55,7 +55,7 @@ impl Engine {
     /// Says how the waiter waits from now on. Unless it is [`Sleeper::Awake`], the caller must read the
     /// signal once more after, before it goes to sleep.
     pub fn set_sleeper(&self, ticket: &Ticket, sleeper: Sleeper) {
-        let record = self.region.waiter_at(ticket.index());
+        let record = self.region.waiter_at(ticket.slot());
         self.region.half(record + 4).store(sleeper as u32, Relaxed);
         if sleeper != Sleeper::Awake {
             // Pairs with the fence in `raise`: we say how we sleep then read the signal, it raises
