@@ -106,9 +106,16 @@ impl World {
         };
         let blocks = |other: usize| {
             let owner = &self.owners[other];
-            // Its own share does not keep an upgrade from itself.
+            // Its own share does not keep an upgrade from itself, but another one that it has does.
+            let shares = |key: u8| {
+                owner
+                    .holds
+                    .iter()
+                    .filter(move |(held, _)| *held == What::Shared(key))
+            };
             let is_own = |held: &What| {
-                other == who && matches!(what, What::Upgrade(key) if *held == What::Shared(*key))
+                other == who
+                    && matches!(what, What::Upgrade(key) if *held == What::Shared(*key) && shares(*key).count() == 1)
             };
             let mut holds = owner.holds.iter();
             let by_hold = holds.any(|(held, _)| self.conflict(held, what) && !is_own(held));

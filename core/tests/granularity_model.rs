@@ -177,7 +177,7 @@ impl World {
             Poll::Waiting { .. } => {
                 assert!(!is_free, "{what:?} is kept waiting while it can be had")
             }
-            Poll::Moved | Poll::Lost => panic!("nothing is reclaimed here"),
+            Poll::Moved | Poll::Lost | Poll::Deadlock(_) => panic!("nothing is reclaimed here"),
         }
     }
 

@@ -47,7 +47,9 @@ impl Queue {
         match poll.unwrap() {
             Poll::Granted { grant, .. } => Ok(grant),
             Poll::Waiting { wake, .. } => Err(wake),
-            Poll::Moved | Poll::Lost => panic!("a lock with a queue was reclaimed"),
+            Poll::Moved | Poll::Lost | Poll::Deadlock(_) => {
+                panic!("a lock with a queue was reclaimed")
+            }
         }
     }
 

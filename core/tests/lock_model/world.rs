@@ -278,7 +278,7 @@ impl World {
             Poll::Waiting { .. } => {
                 assert!(is_held || !is_turn, "its turn, and it was not granted");
             }
-            Poll::Moved | Poll::Lost => panic!("nothing is reclaimed here"),
+            Poll::Moved | Poll::Lost | Poll::Deadlock(_) => panic!("nothing is reclaimed here"),
         }
     }
 

@@ -33,7 +33,9 @@ fn wait(engine: &Engine, name: &Name, by: SessionId, ticket: &Ticket) -> Result<
         match engine.poll(ticket, name, by, MS, LEASE, false).unwrap() {
             Poll::Granted { grant, .. } => return Ok(grant),
             Poll::Waiting { wake, .. } => assert_eq!(wake, None, "only a probe wakes others"),
-            Poll::Moved | Poll::Lost => panic!("an entry with a queue was reclaimed"),
+            Poll::Moved | Poll::Lost | Poll::Deadlock(_) => {
+                panic!("an entry with a queue was reclaimed")
+            }
         }
         engine.set_sleeper(ticket, Sleeper::Thread);
         if signal() == before {
