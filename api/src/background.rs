@@ -6,11 +6,9 @@
 
 use crate::hold::KeepAlive;
 use crate::space::Inner;
-use crate::wait::{Granted, lost};
+use crate::wait::{Granted, Want};
 use crate::{Error, Result};
 use parking_lot::Mutex;
-use sprag_core::Name;
-use sprag_core::admission::Wants;
 use sprag_core::lock::{Grant, Renewed};
 use sprag_core::waiter::{PROBE_NS, Poll, Sleeper, Ticket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -262,17 +260,13 @@ pub(crate) struct Wait {
     inner: Arc<Inner>,
     /// Names its waker; its address could not, for a future moves.
     id: u64,
-    wants: Wants,
     ticket: Option<Ticket>,
 }
 
 impl Wait {
-    pub(crate) fn begin(inner: &Arc<Inner>, name: &Name, wants: Wants) -> Result<Self> {
+    pub(crate) fn begin(inner: &Arc<Inner>, want: &Want<'_>) -> Result<Self> {
         inner.check_session()?;
-        let now_ns = inner.precise_ns();
-        let ticket = inner
-            .engine
-            .enqueue_for(name, wants, inner.session, now_ns, u64::MAX)?;
+        let ticket = want.enqueue(inner, inner.precise_ns(), u64::MAX)?;
         inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
         let mut state = inner.background.state.lock();
         let id = state.next_id();
@@ -281,7 +275,6 @@ impl Wait {
         Ok(Self {
             inner: inner.clone(),
             id,
-            wants,
             ticket: Some(ticket),
         })
     }
@@ -289,7 +282,7 @@ impl Wait {
     /// `None`: not yet; `waker` is woken when it may be.
     pub(crate) fn poll(
         &mut self,
-        name: &Name,
+        want: &Want<'_>,
         lease_ns: u64,
         waker: &Waker,
     ) -> Result<Option<Granted>> {
@@ -303,10 +296,7 @@ impl Wait {
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();
             inner.check_in_place_now_and_then(now_ns)?;
-            match inner
-                .engine
-                .poll(ticket, name, inner.session, now_ns, lease_ns, true)?
-            {
+            match want.poll(inner, ticket, now_ns, lease_ns, true)? {
                 Poll::Granted { grant, wake } => {
                     inner.wake(wake);
                     self.ticket = None;
@@ -317,7 +307,7 @@ impl Wait {
                 }
                 Poll::Moved => {
                     self.ticket = None;
-                    *self = Self::begin(&self.inner.clone(), name, self.wants)?;
+                    *self = Self::begin(&self.inner.clone(), want)?;
                 }
                 Poll::Waiting { wake, .. } => {
                     inner.wake(wake);
@@ -325,7 +315,11 @@ impl Wait {
                 }
                 Poll::Lost => {
                     self.ticket = None;
-                    return Err(lost(self.wants));
+                    return Err(want.lost());
+                }
+                Poll::Deadlock(deadlock) => {
+                    self.ticket = None;
+                    return Err(Error::Deadlock { deadlock });
                 }
             }
         }
@@ -368,8 +362,7 @@ impl Drop for Wait {
             ring(&self.inner);
         }
         if let Some(ticket) = self.ticket.take() {
-            let wake = self.inner.engine.cancel(ticket, self.inner.precise_ns());
-            self.inner.wake(wake);
+            self.inner.leave(ticket);
         }
     }
 }

@@ -63,6 +63,13 @@ pub enum Error {
         /// The lock's name, readable, where it can be told.
         lock: Option<String>,
     },
+    /// Owners wait for each other in a circle, and this wait is the one to give up: release something, and
+    /// begin anew.
+    #[error("waiting would never end: {deadlock}; release what this owner holds, and acquire anew")]
+    Deadlock {
+        /// The circle: what each wait in it waits for.
+        deadlock: sprag_core::lock::Deadlock,
+    },
     /// A duration lies outside its bounds.
     #[error("{what} is {}; it must be {} to {}", Span(*value), Span(*min), Span(*max))]
     Duration {

@@ -4,7 +4,7 @@ use crate::background::Kept;
 use crate::lock::check_ttl;
 use crate::share::Share;
 use crate::space::Inner;
-use crate::wait::{self, Granted};
+use crate::wait::{self, Granted, Want};
 use crate::{Error, Result};
 use sprag_core::SessionId;
 use sprag_core::admission::Wants;
@@ -105,6 +105,16 @@ impl Hold<'_> {
     #[inline]
     pub fn token(&self) -> u64 {
         self.grant.token
+    }
+
+    /// A share of the space, for what is to be done once this is over.
+    pub(crate) fn space(&self) -> Arc<Inner> {
+        self.space.to_arc()
+    }
+
+    /// The grant, for whoever waits while this is held.
+    pub(crate) fn grant(&self) -> Grant {
+        self.grant
     }
 
     /// Whether the lease still runs, by the holder's own clock: a clock read, no shared memory. Errs
@@ -220,24 +230,24 @@ impl Hold<'_> {
     /// other, so release this hold, and acquire anew. It is held still, and shared. [`Error::Lost`] once
     /// it is over.
     pub fn upgrade(&mut self) -> Result<()> {
-        while !self.upgrade_until(u64::MAX)? {}
+        while !self.upgrade_until(u64::MAX, &[])? {}
         Ok(())
     }
 
     /// [`upgrade`](Self::upgrade), waiting for at most `timeout`; `false` if others share it still, and so
     /// does this hold.
     pub fn upgrade_timeout(&mut self, timeout: Duration) -> Result<bool> {
-        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let until_ns = self.space.precise_ns().saturating_add(timeout_ns);
-        self.upgrade_until(until_ns)
+        self.upgrade_until(self.space.until_ns(timeout), &[])
     }
 
     /// [`upgrade`](Self::upgrade) if that can be had at once.
     pub fn try_upgrade(&mut self) -> Result<bool> {
-        self.upgrade_until(0)
+        self.upgrade_until(0, &[])
     }
 
-    fn upgrade_until(&mut self, until_ns: u64) -> Result<bool> {
+    /// [`upgrade`](Self::upgrade), until `until_ns` of region time, while the owner has `holds`, this one among
+    /// them.
+    pub(crate) fn upgrade_until(&mut self, until_ns: u64, holds: &[Grant]) -> Result<bool> {
         let inner = &*self.space;
         inner.check_process()?;
         inner.check_in_place()?;
@@ -266,18 +276,21 @@ impl Hold<'_> {
                 inner.wake(wake);
                 Ok(false)
             }
-            Upgrade::Shared => self.wait_for_upgrade(until_ns),
+            Upgrade::Shared => self.wait_for_upgrade(until_ns, holds),
         }
     }
 
     /// Waits for those who share the lock too. This hold is the one whose turn it is.
-    fn wait_for_upgrade(&mut self, until_ns: u64) -> Result<bool> {
+    fn wait_for_upgrade(&mut self, until_ns: u64, holds: &[Grant]) -> Result<bool> {
         let inner = &*self.space;
         let name = inner.engine.name_of_hold(&self.grant, self.name_hash);
         let name = name.ok_or_else(|| Error::lost(None, self.grant.token))?;
         let name = inner.engine.lock_name(&name)?;
-        let wants = Wants::Upgrade(self.grant);
-        match wait::wait(inner, &name, wants, self.lease_ns, until_ns)? {
+        let want = Want {
+            holds,
+            ..Want::of(&name, Wants::Upgrade(self.grant))
+        };
+        match wait::wait(inner, &want, self.lease_ns, until_ns)? {
             Some(Granted { grant, asked_at_ns }) => self.replace(grant, asked_at_ns).map(|()| true),
             None => Ok(false),
         }

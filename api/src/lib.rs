@@ -54,6 +54,7 @@ mod background;
 // Hidden: for this workspace's own command, benches and tests, and no part of what users build on.
 #[doc(hidden)]
 pub mod clock;
+mod coarse;
 mod error;
 mod fence;
 mod hold;
@@ -62,6 +63,7 @@ mod hold;
 pub mod host;
 mod limiter;
 mod lock;
+mod locks;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
@@ -71,6 +73,7 @@ mod space;
 mod wait;
 
 pub use clock::ManualClock;
+pub use coarse::CoarseLock;
 pub use error::Error;
 pub use fence::Fence;
 pub use hold::{Hold, KeepAlive};
@@ -78,12 +81,13 @@ pub use host::HostError;
 pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
-pub use owner::{Owner, OwnerAcquire, OwnerHold, OwnerLock};
+pub use locks::{HoldAll, Locks};
+pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;
-pub use sprag_core::lock::BreakRecord;
+pub use sprag_core::lock::{BreakRecord, Deadlock, DeadlockedWait};
 pub use sprag_core::region::Caps;
 pub use sprag_core::span::Span;
 pub use sprag_core::{Error as EngineError, TOKEN_MAX};

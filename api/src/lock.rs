@@ -3,11 +3,11 @@
 use crate::background::Wait;
 use crate::hold::{Hold, finish_release};
 use crate::share::Share;
-use crate::wait::{self, Granted};
-use crate::{Error, Result, Space};
+use crate::wait::{Granted, Want};
+use crate::{Error, Owner, Result, Space};
 use sprag_core::Name;
 use sprag_core::admission::Wants;
-use sprag_core::lock::{Attempt, Grant, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
+use sprag_core::lock::{Grant, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
 use sprag_core::readable::Readable;
 use std::fmt;
 use std::future::Future;
@@ -116,11 +116,9 @@ impl<'s> Lock<'s> {
         match self.take_if_free() {
             Some(hold) => Ok(Some(hold)),
             None if timeout.is_zero() => self.try_acquire_slowly().map_err(|error| *error),
-            None => {
-                let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-                let until_ns = self.space.precise_ns().saturating_add(timeout_ns);
-                self.acquire_until(until_ns).map_err(|error| *error)
-            }
+            None => self
+                .acquire_until(self.space.until_ns(timeout))
+                .map_err(|error| *error),
         }
     }
 
@@ -157,80 +155,6 @@ impl<'s> Lock<'s> {
         Ok(self.get_until(Wants::Exclusive, until_ns)?)
     }
 
-    /// Takes the lock beside others who share it, if nobody has it alone and nobody who wants it alone came
-    /// before; `None` if not. Each has a token and a lease of its own. Costs a few hundred nanoseconds.
-    pub fn try_acquire_shared(&self) -> Result<Option<Hold<'s>>> {
-        self.try_get(Wants::Shared)
-    }
-
-    /// Takes the lock beside others who share it, waiting its turn for as long as it takes. All are served in
-    /// the order in which they came, so neither those who share nor those who don't starve.
-    pub fn acquire_shared(&self) -> Result<Hold<'s>> {
-        self.get(Wants::Shared)
-    }
-
-    /// [`acquire_shared`](Self::acquire_shared), waiting for at most `timeout`; `None` if its turn did not
-    /// come.
-    pub fn acquire_shared_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
-        self.get_timeout(Wants::Shared, timeout)
-    }
-
-    /// [`acquire_shared`](Self::acquire_shared) as a future, as [`acquire_async`](Self::acquire_async).
-    pub fn acquire_shared_async(&self) -> Acquire<'s> {
-        self.get_async(Wants::Shared)
-    }
-
-    /// Takes what is wanted if it can be had at once.
-    pub(crate) fn try_get(&self, wants: Wants) -> Result<Option<Hold<'s>>> {
-        let inner = &*self.space;
-        inner.check_process()?;
-        // It may take the lock from a holder whose lease is over.
-        let now_ns = inner.precise_ns();
-        inner.check_in_place_now_and_then(now_ns)?;
-        let by = inner.session;
-        let attempt = inner
-            .engine
-            .try_get(&self.name, wants, by, now_ns, self.lease_ns)?;
-        match attempt {
-            Attempt::Granted(grant) => Ok(Some(self.hold(grant, now_ns))),
-            Attempt::Busy => Ok(None),
-        }
-    }
-
-    /// Takes what is wanted, waiting for as long as it takes.
-    pub(crate) fn get(&self, wants: Wants) -> Result<Hold<'s>> {
-        loop {
-            // `u64::MAX` of region time never comes, but the type does not say so.
-            if let Some(hold) = self.get_until(wants, u64::MAX)? {
-                return Ok(hold);
-            }
-        }
-    }
-
-    /// Takes what is wanted, waiting for at most `timeout`.
-    pub(crate) fn get_timeout(&self, wants: Wants, timeout: Duration) -> Result<Option<Hold<'s>>> {
-        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let until_ns = self.space.precise_ns().saturating_add(timeout_ns);
-        self.get_until(wants, until_ns)
-    }
-
-    fn get_until(&self, wants: Wants, until_ns: u64) -> Result<Option<Hold<'s>>> {
-        if let Some(hold) = self.try_get(wants)? {
-            return Ok(Some(hold));
-        }
-        let inner = &*self.space;
-        let granted = wait::wait(inner, &self.name, wants, self.lease_ns, until_ns)?;
-        Ok(granted.map(|Granted { grant, asked_at_ns }| self.hold(grant, asked_at_ns)))
-    }
-
-    pub(crate) fn get_async(&self, wants: Wants) -> Acquire<'s> {
-        Acquire {
-            lock: self.clone(),
-            wants,
-            wait: None,
-        }
-    }
-
     /// [`acquire`](Self::acquire) as a future of no particular runtime. Ready at once, without a trip
     /// through the runtime, when the lock is free. Dropping it leaves the queue, or releases what was
     /// granted meanwhile. It fails as [`try_acquire`](Self::try_acquire) does, and with [`Error::Thread`].
@@ -253,7 +177,92 @@ impl<'s> Lock<'s> {
     /// # Ok::<(), sprag::Error>(())
     /// ```
     pub fn acquire_async(&self) -> Acquire<'s> {
-        self.get_async(Wants::Exclusive)
+        self.get_async(Wants::Exclusive, Vec::new())
+    }
+
+    /// Takes the lock beside others who share it, if nobody has it alone and nobody who wants it alone came
+    /// before; `None` if not. Each has a token and a lease of its own. Costs a few hundred nanoseconds.
+    pub fn try_acquire_shared(&self) -> Result<Option<Hold<'s>>> {
+        self.try_get(Wants::Shared)
+    }
+
+    /// Takes the lock beside others who share it, waiting its turn for as long as it takes. All are served in
+    /// the order in which they came, so neither those who share nor those who don't starve.
+    pub fn acquire_shared(&self) -> Result<Hold<'s>> {
+        self.get(Wants::Shared)
+    }
+
+    /// [`acquire_shared`](Self::acquire_shared), waiting for at most `timeout`; `None` if its turn did not
+    /// come.
+    pub fn acquire_shared_timeout(&self, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        self.get_timeout(Wants::Shared, timeout)
+    }
+
+    /// [`acquire_shared`](Self::acquire_shared) as a future, as [`acquire_async`](Self::acquire_async).
+    pub fn acquire_shared_async(&self) -> Acquire<'s> {
+        self.get_async(Wants::Shared, Vec::new())
+    }
+
+    /// Takes what is wanted if it can be had at once.
+    pub(crate) fn try_get(&self, wants: Wants) -> Result<Option<Hold<'s>>> {
+        let want = Want::of(&self.name, wants);
+        let granted = self.space.try_get(&want, self.lease_ns)?;
+        Ok(granted.map(|granted| self.hold_of(granted)))
+    }
+
+    /// Takes what is wanted, waiting for as long as it takes.
+    pub(crate) fn get(&self, wants: Wants) -> Result<Hold<'s>> {
+        loop {
+            // `u64::MAX` of region time never comes, but the type does not say so.
+            if let Some(hold) = self.get_until(wants, u64::MAX)? {
+                return Ok(hold);
+            }
+        }
+    }
+
+    /// Takes what is wanted, waiting for at most `timeout`.
+    pub(crate) fn get_timeout(&self, wants: Wants, timeout: Duration) -> Result<Option<Hold<'s>>> {
+        self.get_until(wants, self.space.until_ns(timeout))
+    }
+
+    fn get_until(&self, wants: Wants, until_ns: u64) -> Result<Option<Hold<'s>>> {
+        self.get_holding(wants, &[], until_ns)
+    }
+
+    /// Takes what is wanted while the owner has `holds`, until `until_ns` of region time.
+    pub(crate) fn get_holding(
+        &self,
+        wants: Wants,
+        holds: &[Grant],
+        until_ns: u64,
+    ) -> Result<Option<Hold<'s>>> {
+        let want = Want {
+            holds,
+            ..Want::of(&self.name, wants)
+        };
+        let granted = self.space.get(&want, self.lease_ns, until_ns)?;
+        Ok(granted.map(|granted| self.hold_of(granted)))
+    }
+
+    pub(crate) fn get_async(&self, wants: Wants, holds: Vec<Grant>) -> Acquire<'s> {
+        Acquire {
+            lock: self.clone(),
+            wants,
+            holds,
+            wait: None,
+        }
+    }
+
+    pub(crate) fn check_owner(&self, owner: &Owner) -> Result<()> {
+        owner.check_space(&self.space)
+    }
+
+    pub(crate) fn until_ns(&self, timeout: Duration) -> u64 {
+        self.space.until_ns(timeout)
+    }
+
+    fn hold_of(&self, granted: Granted) -> Hold<'s> {
+        self.hold(granted.grant, granted.asked_at_ns)
     }
 
     /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`].
@@ -304,7 +313,7 @@ impl<'s> Lock<'s> {
     }
 
     #[inline(always)]
-    fn hold(&self, grant: Grant, asked_at_ns: u64) -> Hold<'s> {
+    pub(crate) fn hold(&self, grant: Grant, asked_at_ns: u64) -> Hold<'s> {
         let space = self.space.clone();
         Hold::new(
             space,
@@ -344,6 +353,8 @@ pub(crate) fn check_ttl(ttl: Duration) -> Result<u64> {
 pub struct Acquire<'s> {
     lock: Lock<'s>,
     wants: Wants,
+    /// What the owner holds meanwhile.
+    holds: Vec<Grant>,
     wait: Option<Wait>,
 }
 
@@ -362,6 +373,10 @@ impl<'s> Future for Acquire<'s> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        let want = Want {
+            holds: &this.holds,
+            ..Want::of(&this.lock.name, this.wants)
+        };
         if this.wait.is_none() {
             let at_once = match this.wants {
                 Wants::Exclusive => this.lock.try_acquire(),
@@ -372,7 +387,7 @@ impl<'s> Future for Acquire<'s> {
                 Ok(Some(hold)) => return Poll::Ready(Ok(hold)),
                 Err(error) => return Poll::Ready(Err(error)),
             }
-            match Wait::begin(&this.lock.space.to_arc(), &this.lock.name, this.wants) {
+            match Wait::begin(&this.lock.space.to_arc(), &want) {
                 Ok(wait) => this.wait = Some(wait),
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -380,7 +395,7 @@ impl<'s> Future for Acquire<'s> {
         let Some(wait) = &mut this.wait else {
             return Poll::Pending;
         };
-        match wait.poll(&this.lock.name, this.lock.lease_ns, context.waker()) {
+        match wait.poll(&want, this.lock.lease_ns, context.waker()) {
             Ok(Some(Granted { grant, asked_at_ns })) => {
                 this.wait = None;
                 Poll::Ready(Ok(this.lock.hold(grant, asked_at_ns)))

@@ -4,12 +4,17 @@
 //! retried release never counts twice, and an owner may cross threads and tasks at will.
 
 mod future;
+mod hold_of;
 
 pub use future::OwnerAcquire;
+pub use hold_of::HoldOf;
 
 use crate::lock::check_ttl;
+use crate::space::Inner;
 use crate::{Error, Hold, KeepAlive, Lock, Result, Space};
 use parking_lot::{Condvar, Mutex};
+use sprag_core::admission::Wants;
+use sprag_core::lock::Grant;
 use sprag_core::readable::Readable;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,6 +27,11 @@ use std::time::{Duration, Instant};
 ///
 /// An owner that acquires a lock it already holds gets the same hold again: same token, same lease.
 /// The lock is released with the last of them.
+///
+/// Owners that wait for each other in a circle, in whichever threads and processes they are, find that out at
+/// once: the one that began to wait last gets [`Error::Deadlock`]. What an owner holds counts from when it
+/// begins to wait, so an owner is for one line of work: threads that go on, and release, while another of the
+/// same owner waits are better off with an owner each. Holds of no owner are not looked at.
 ///
 /// ```
 /// use sprag::{KeepAlive, Owner, Space};
@@ -54,6 +64,8 @@ struct Shared {
     /// Threads and futures that are behind another of the same owner.
     changed: Condvar,
     behind: Mutex<Vec<Waker>>,
+    /// What it holds besides, through locks that are not re-entrant.
+    others: Mutex<Vec<Grant>>,
 }
 
 impl Shared {
@@ -96,6 +108,29 @@ impl Owner {
             space: space.clone(),
             shared: Arc::default(),
         }
+    }
+
+    /// What it holds, by whichever handle.
+    pub(crate) fn grants(&self) -> Vec<Grant> {
+        let held = self.shared.held.lock();
+        let by_name = held.values().filter_map(|held| match held {
+            Held::By { hold, .. } => Some(hold.grant()),
+            Held::Acquiring => None,
+        });
+        let others = self.shared.others.lock();
+        by_name.chain(others.iter().copied()).collect()
+    }
+
+    /// Fails unless this is an owner of the space whose engine is given.
+    pub(crate) fn check_space(&self, space: &Inner) -> Result<()> {
+        if std::ptr::eq(&*self.space.inner, space) {
+            return Ok(());
+        }
+        Err(Error::NotHere {
+            what: "an owner of another space",
+            url: space.url().to_owned(),
+            way_out: "make one with this space's own owner()",
+        })
     }
 
     /// A handle on the lock `name`, 1 to 1,024 bytes, re-entrant for this owner.
@@ -259,10 +294,15 @@ impl<'o> OwnerLock<'o> {
 
     fn acquire_first(&self, give_up_at: Option<Instant>) -> Result<Option<Hold<'static>>> {
         let lock = self.plain()?;
-        let hold = match give_up_at {
-            Some(at) => lock.acquire_timeout(at.saturating_duration_since(Instant::now()))?,
-            None => Some(lock.acquire()?),
+        let until_ns = match give_up_at {
+            Some(at) => {
+                let timeout = at.saturating_duration_since(Instant::now());
+                self.owner.space.inner.until_ns(timeout)
+            }
+            None => u64::MAX,
         };
+        let holds = self.owner.grants();
+        let hold = lock.get_holding(Wants::Exclusive, &holds, until_ns)?;
         Ok(hold.map(Hold::into_owned))
     }
 

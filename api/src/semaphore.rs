@@ -87,7 +87,7 @@ impl<'s> Semaphore<'s> {
 
     /// [`acquire`](Self::acquire) as a future, as [`Lock::acquire_async`].
     pub fn acquire_async(&self, permits: u32) -> Result<Acquire<'s>> {
-        Ok(self.lock.get_async(self.wants(permits)?))
+        Ok(self.lock.get_async(self.wants(permits)?, Vec::new()))
     }
 
     fn wants(&self, permits: u32) -> Result<Wants> {

@@ -4,13 +4,16 @@ use crate::background::Background;
 use crate::clock::{Clock, ERROR_NS_MAX, ManualClock};
 use crate::host::futex::{self, Reach};
 use crate::host::place::Url;
-use crate::{Caps, Error, Fence, Limit, Limiter, Lock, Owner, Result, Semaphore, SemaphoreInfo};
-use sprag_core::lock::{BreakRecord, HoldStatus, LockStatus};
+use crate::{
+    Caps, CoarseLock, Error, Fence, Limit, Limiter, Lock, Locks, Owner, Result, Semaphore,
+    SemaphoreInfo,
+};
+use sprag_core::lock::{BreakRecord, Coarse, HoldStatus, LockStatus};
 use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
 use sprag_core::sync::Half;
-use sprag_core::waiter::Wake;
+use sprag_core::waiter::{Ticket, Wake};
 use sprag_core::{Engine, SessionId};
 use std::fmt;
 use std::sync::Arc;
@@ -410,6 +413,32 @@ impl Space {
         Limiter::open(self, name.as_ref(), limit.into_limit()?, true)
     }
 
+    /// A handle on several locks, which are acquired all at once or not at all: see [`Locks`]. 1 to 64 names,
+    /// each 1 to 1,024 bytes; one given twice is one lock.
+    ///
+    /// ```
+    /// # let space = sprag::Space::open("mem:")?;
+    /// let accounts = space.locks(["account/17", "account/4"])?;
+    /// let hold = accounts.acquire()?; // no order to keep to: such acquires can't deadlock
+    /// assert_eq!(hold.tokens().len(), 2);
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
+    pub fn locks<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Result<Locks<'_>> {
+        Locks::new(self, names)
+    }
+
+    /// A handle on the lock of a partition, of those that [`partition_of`](Self::partition_of) counts: it
+    /// excludes the locks of all keys in it.
+    pub fn partition(&self, partition: u32) -> Result<CoarseLock<'_>> {
+        self.inner.engine.check_partition(partition)?;
+        CoarseLock::new(self, Coarse::Partition(partition))
+    }
+
+    /// A handle on the lock of the table: it excludes all locks of keys and of partitions.
+    pub fn table(&self) -> Result<CoarseLock<'_>> {
+        CoarseLock::new(self, Coarse::Table)
+    }
+
     /// A handle on the semaphore `name`, 1 to 1,024 bytes, which has `permits`: 1 to 16,777,215. Nothing is
     /// created before some are acquired.
     ///
@@ -631,12 +660,23 @@ impl Inner {
         Ok(())
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     fn reach(&self) -> Reach {
         if self.engine.region().is_shared() {
             Reach::Host
         } else {
             Reach::Process
         }
+    }
+
+    /// Leaves a queue, and wakes those whose turn it is now.
+    pub(crate) fn leave(&self, ticket: Ticket) {
+        let now_ns = self.precise_ns();
+        self.engine
+            .cancel(ticket, now_ns, |wake| self.wake(Some(wake)));
     }
 
     /// Wakes a waiter that sleeps.
@@ -658,8 +698,12 @@ impl Inner {
 
     #[cold]
     fn wake_sleeper(&self, wake: Wake) {
-        if let Some(word) = self.engine.to_wake(wake) {
-            self.wake_all(word);
+        let mut next = Some(wake);
+        while let Some(wake) = next {
+            if let Some(word) = self.engine.to_wake(wake) {
+                self.wake_all(word);
+            }
+            next = self.engine.next_wake(wake);
         }
     }
 

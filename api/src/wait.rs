@@ -4,38 +4,93 @@ use crate::space::Inner;
 use crate::{Error, Result};
 use sprag_core::Name;
 use sprag_core::admission::Wants;
-use sprag_core::lock::Grant;
+use sprag_core::lock::{Attempt, Grant};
 use sprag_core::waiter::{Poll, Sleeper, Ticket};
+use std::time::Duration;
 
 /// Looks at the signal this often before sleeping: about as long as a wake from sleep costs the
 /// releaser and us together, so that spinning never more than doubles a wait. A few where a test kills
 /// and stops at each look, since all are alike.
 const SPINS: u32 = if cfg!(feature = "steps") { 4 } else { 1_000 };
 
+/// What is waited for, and what its owner holds meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct Want<'a> {
+    /// One name, unless several locks are wanted.
+    pub(crate) names: &'a [Name],
+    pub(crate) wants: Wants,
+    pub(crate) holds: &'a [Grant],
+}
+
+impl<'a> Want<'a> {
+    pub(crate) fn of(name: &'a Name, wants: Wants) -> Self {
+        Self {
+            names: std::slice::from_ref(name),
+            wants,
+            holds: &[],
+        }
+    }
+
+    /// Takes it if it can be had at once.
+    pub(crate) fn attempt(&self, inner: &Inner, now_ns: u64, lease_ns: u64) -> Result<Attempt> {
+        let (engine, by) = (&inner.engine, inner.session);
+        Ok(match (self.wants, self.names) {
+            (Wants::Several, names) => engine.try_acquire_all(names, by, now_ns, lease_ns)?,
+            (wants, [name, ..]) => engine.try_get(name, wants, by, now_ns, lease_ns)?,
+            (_, []) => Attempt::Busy,
+        })
+    }
+
+    pub(crate) fn enqueue(&self, inner: &Inner, now_ns: u64, until_ns: u64) -> Result<Ticket> {
+        let (engine, by) = (&inner.engine, inner.session);
+        let mut ticket = engine.enqueue_for(self.names, self.wants, by, now_ns, until_ns)?;
+        engine.set_holds(&mut ticket, self.holds.to_vec());
+        Ok(ticket)
+    }
+
+    pub(crate) fn poll(
+        &self,
+        inner: &Inner,
+        ticket: &Ticket,
+        now_ns: u64,
+        lease_ns: u64,
+        probe: bool,
+    ) -> Result<Poll> {
+        let (engine, by) = (&inner.engine, inner.session);
+        Ok(engine.poll_for(ticket, self.names, by, now_ns, lease_ns, probe)?)
+    }
+
+    /// That the hold which was to be upgraded is lost.
+    pub(crate) fn lost(&self) -> Error {
+        let token = match self.wants {
+            Wants::Upgrade(grant) => grant.token,
+            _ => 0,
+        };
+        Error::lost(None, token)
+    }
+}
+
 /// A place in a lock's queue that is left when dropped.
-pub(crate) struct Place<'a> {
+struct Place<'a> {
     inner: &'a Inner,
     ticket: Option<Ticket>,
 }
 
 impl<'a> Place<'a> {
-    pub(crate) fn take(inner: &'a Inner, name: &Name, wants: Wants, until_ns: u64) -> Result<Self> {
-        let now_ns = inner.now_ns();
-        let ticket = inner
-            .engine
-            .enqueue_for(name, wants, inner.session, now_ns, until_ns)?;
+    fn take(inner: &'a Inner, want: &Want<'_>, until_ns: u64) -> Result<Self> {
+        let ticket = want.enqueue(inner, inner.now_ns(), until_ns)?;
         Ok(Self {
             inner,
             ticket: Some(ticket),
         })
     }
 
-    pub(crate) fn ticket(&self) -> Option<&Ticket> {
+    fn ticket(&self) -> Option<&Ticket> {
         self.ticket.as_ref()
     }
 
     /// The queue was left by the engine.
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.ticket = None;
     }
 }
@@ -45,8 +100,7 @@ impl Drop for Place<'_> {
         if let Some(ticket) = self.ticket.take()
             && self.inner.check_process().is_ok()
         {
-            let wake = self.inner.engine.cancel(ticket, self.inner.precise_ns());
-            self.inner.wake(wake);
+            self.inner.leave(ticket);
         }
     }
 }
@@ -57,24 +111,51 @@ pub(crate) struct Granted {
     pub(crate) asked_at_ns: u64,
 }
 
-/// That the hold which was to be upgraded is lost.
-pub(crate) fn lost(wants: Wants) -> Error {
-    let token = match wants {
-        Wants::Upgrade(grant) => grant.token,
-        _ => 0,
-    };
-    Error::lost(None, token)
+impl Inner {
+    /// The region time at which a wait for `timeout` that begins now ends.
+    pub(crate) fn until_ns(&self, timeout: Duration) -> u64 {
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.precise_ns().saturating_add(timeout_ns)
+    }
+
+    /// Takes what is wanted if it can be had at once.
+    pub(crate) fn try_get(&self, want: &Want<'_>, lease_ns: u64) -> Result<Option<Granted>> {
+        self.check_process()?;
+        // It may take the lock from a holder whose lease is over.
+        let now_ns = self.precise_ns();
+        self.check_in_place_now_and_then(now_ns)?;
+        Ok(match want.attempt(self, now_ns, lease_ns)? {
+            Attempt::Granted(grant) => Some(Granted {
+                grant,
+                asked_at_ns: now_ns,
+            }),
+            Attempt::Busy => None,
+        })
+    }
+
+    /// Takes what is wanted, waiting until `until_ns` of region time.
+    pub(crate) fn get(
+        &self,
+        want: &Want<'_>,
+        lease_ns: u64,
+        until_ns: u64,
+    ) -> Result<Option<Granted>> {
+        match self.try_get(want, lease_ns)? {
+            None if until_ns <= self.precise_ns() => Ok(None),
+            None => wait(self, want, lease_ns, until_ns),
+            granted => Ok(granted),
+        }
+    }
 }
 
-/// Waits in the lock's queue until `until_ns` of region time; `None` when that has come.
+/// Waits in the queue until `until_ns` of region time; `None` when that has come.
 pub(crate) fn wait(
     inner: &Inner,
-    name: &Name,
-    wants: Wants,
+    want: &Want<'_>,
     lease_ns: u64,
     until_ns: u64,
 ) -> Result<Option<Granted>> {
-    let mut place = Place::take(inner, name, wants, until_ns)?;
+    let mut place = Place::take(inner, want, until_ns)?;
     // Whoever waits was just told, by a probe, that the holder lives.
     let mut probe = false;
     loop {
@@ -95,10 +176,7 @@ pub(crate) fn wait(
         if probe {
             inner.check_in_place()?;
         }
-        match inner
-            .engine
-            .poll(ticket, name, inner.session, now_ns, lease_ns, probe)?
-        {
+        match want.poll(inner, ticket, now_ns, lease_ns, probe)? {
             Poll::Granted { grant, wake } => {
                 inner.wake(wake);
                 place.forget();
@@ -109,12 +187,16 @@ pub(crate) fn wait(
             }
             Poll::Moved => {
                 place.forget();
-                place = Place::take(inner, name, wants, until_ns)?;
+                place = Place::take(inner, want, until_ns)?;
                 probe = true;
             }
             Poll::Lost => {
                 place.forget();
-                return Err(lost(wants));
+                return Err(want.lost());
+            }
+            Poll::Deadlock(deadlock) => {
+                place.forget();
+                return Err(Error::Deadlock { deadlock });
             }
             Poll::Waiting {
                 look_again_ns,

@@ -35,7 +35,7 @@ mod state;
 pub use coarse::Coarse;
 pub use deadlock::{Deadlock, DeadlockedWait};
 pub use inspect::{BreakRecord, HoldStatus, LockStatus};
-pub use several::SEVERAL_MAX;
+pub use several::{SEVERAL_MAX, check_number};
 pub use shared::Upgrade;
 pub(crate) use state::State;
 

@@ -68,7 +68,7 @@ use crate::lock::Deadlock;
 use crate::lock::coarse::{Coarse, Took};
 use crate::lock::deadlock::Search;
 use crate::lock::engaged::{Engaged, is_engaged};
-use crate::lock::{Grant, State};
+use crate::lock::{Grant, State, check_number};
 use crate::object::{Name, OWN, Objects};
 use crate::permit::Claim;
 use crate::pool::{Mode, Pool, is_pooled};
@@ -137,10 +137,6 @@ impl Ticket {
 
     pub(crate) fn holds(&self) -> &[Grant] {
         &self.holds
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 }
 
@@ -270,24 +266,14 @@ impl Engine {
         now_ns: u64,
         until_ns: u64,
     ) -> Result<Ticket> {
-        self.enqueue_for(name, Wants::Exclusive, by, now_ns, until_ns)
+        let names = core::slice::from_ref(name);
+        self.enqueue_for(names, Wants::Exclusive, by, now_ns, until_ns)
     }
 
-    /// [`enqueue`](Self::enqueue) for whatever is wanted. One who is to be upgraded goes before all who
-    /// wait, since they wait for it; [`Engine::try_upgrade`] must have said that nobody else is.
+    /// [`enqueue`](Self::enqueue) for whatever is wanted: several locks, or what one name says. One who is to
+    /// be upgraded goes before all who wait, since they wait for it; [`Engine::try_upgrade`] must have said
+    /// that nobody else is.
     pub fn enqueue_for(
-        &self,
-        name: &Name,
-        wants: Wants,
-        by: SessionId,
-        now_ns: u64,
-        until_ns: u64,
-    ) -> Result<Ticket> {
-        self.enqueue_each(core::slice::from_ref(name), wants, by, now_ns, until_ns)
-    }
-
-    /// Queues for each of `names`, of which there is one at least, under one number.
-    pub(crate) fn enqueue_each(
         &self,
         names: &[Name],
         wants: Wants,
@@ -295,6 +281,7 @@ impl Engine {
         now_ns: u64,
         until_ns: u64,
     ) -> Result<Ticket> {
+        check_number(names.len())?;
         let age = self.region.word(header::TICKETS).fetch_add(1, Relaxed);
         let number = match wants {
             // Before all.
@@ -604,7 +591,7 @@ impl Engine {
     }
 
     /// What a wait that goes on comes to: a deadlock that it is part of, if its owner holds something.
-    pub(crate) fn go_on(&self, ticket: &Ticket, waiting: Poll, now_ns: u64) -> Poll {
+    fn go_on(&self, ticket: &Ticket, waiting: Poll, now_ns: u64) -> Poll {
         if ticket.holds.is_empty() {
             return waiting;
         }
@@ -836,8 +823,8 @@ impl Engine {
         self.hand_on(cell, raw, now_ns)
     }
 
-    /// Takes what is waited for if it is the waiter's turn. `probe`: also look for the dead, with system
-    /// calls; wanted at the first poll and whenever `look_again_ns` has come.
+    /// Takes the lock if it is the waiter's turn. `probe`: also look for the dead, with system calls; wanted at
+    /// the first poll and whenever `look_again_ns` has come.
     pub fn poll(
         &self,
         ticket: &Ticket,
@@ -847,7 +834,20 @@ impl Engine {
         lease_ns: u64,
         probe: bool,
     ) -> Result<Poll> {
-        let mut claim = None;
+        let names = core::slice::from_ref(name);
+        self.poll_for(ticket, names, by, now_ns, lease_ns, probe)
+    }
+
+    /// [`poll`](Self::poll) for whatever was queued for by these names.
+    pub fn poll_for(
+        &self,
+        ticket: &Ticket,
+        names: &[Name],
+        by: SessionId,
+        now_ns: u64,
+        lease_ns: u64,
+        probe: bool,
+    ) -> Result<Poll> {
         let asker = Asker {
             by,
             number: Some(ticket.number),
@@ -855,9 +855,18 @@ impl Engine {
             lease_ns,
             probe,
         };
-        let poll = self.poll_by(ticket, name, &asker, &mut claim);
-        self.give_back(&mut claim);
-        match poll? {
+        self.look(ticket, now_ns);
+        let poll = match (ticket.wants, names) {
+            (Wants::Several, names) => self.poll_all(ticket, names, &asker)?,
+            (_, [name, ..]) => {
+                let mut claim = None;
+                let poll = self.poll_by(ticket, name, &asker, &mut claim);
+                self.give_back(&mut claim);
+                poll?
+            }
+            (_, []) => Poll::Moved,
+        };
+        match poll {
             waiting @ Poll::Waiting { .. } => Ok(self.go_on(ticket, waiting, now_ns)),
             poll => Ok(poll),
         }
@@ -871,7 +880,6 @@ impl Engine {
         claim: &mut Option<Claim>,
     ) -> Result<Poll> {
         let Asker { now_ns, probe, .. } = *asker;
-        self.look(ticket, now_ns);
         let mut has_passed = false;
         for _ in 0..ROUNDS_MAX {
             let place = ticket.places.first;
@@ -938,22 +946,18 @@ impl Engine {
         })
     }
 
-    /// Leaves the queue. If the lock is free, its wake may have been meant for this waiter: the next
-    /// one is returned to be woken instead.
+    /// Leaves the queue. If the lock is free, its wake may have been meant for this waiter: whose turn it is
+    /// now is given to `wake`.
     #[expect(clippy::needless_pass_by_value, reason = "a ticket is left once")]
-    pub fn cancel(&self, ticket: Ticket, now_ns: u64) -> Option<Wake> {
+    pub fn cancel(&self, ticket: Ticket, now_ns: u64, mut wake: impl FnMut(Wake)) {
         self.leave(&ticket);
         if let Wants::Upgrade(grant) = ticket.wants {
-            // Whom that lets in is found below.
-            let _ = self.end_upgrade(&grant, now_ns);
+            self.end_upgrade(&grant, now_ns).map(&mut wake);
         }
         // We left, then read the lock: whoever freed it before saw us, whoever frees it after does not.
         fence(SeqCst);
-        let (first, more) = (ticket.places.first, &ticket.places.more);
-        for place in more {
-            // Raised, and found at the next look: only one can be woken here.
-            let _ = self.hand_on_now(place.cell, now_ns);
+        for place in ticket.places() {
+            self.hand_on_now(place.cell, now_ns).map(&mut wake);
         }
-        first.and_then(|first| self.hand_on_now(first.cell, now_ns))
     }
 }

@@ -175,11 +175,13 @@ impl World {
         let mut ticket = match &what {
             What::Several(_) => {
                 let names = self.names(&what);
-                self.engine.enqueue_all(&names, self.by, 1, u64::MAX)
+                self.engine
+                    .enqueue_for(&names, Wants::Several, self.by, 1, u64::MAX)
             }
             what => {
                 let (wants, name) = self.wants(who, what);
-                self.engine.enqueue_for(&name, wants, self.by, 1, u64::MAX)
+                self.engine
+                    .enqueue_for(&[name], wants, self.by, 1, u64::MAX)
             }
         }
         .unwrap();
@@ -199,7 +201,7 @@ impl World {
             What::Several(_) => {
                 let names = self.names(what);
                 self.engine
-                    .poll_all(ticket, &names, self.by, 1, LEASE_NS, true)
+                    .poll_for(ticket, &names, self.by, 1, LEASE_NS, true)
             }
             what => {
                 let (_, name) = self.wants(who, what);

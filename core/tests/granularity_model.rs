@@ -161,7 +161,7 @@ impl World {
             What::Several(keys) => {
                 let names = self.names(*keys);
                 self.engine
-                    .poll_all(ticket, &names, by, now_ns, lease_ns, true)
+                    .poll_for(ticket, &names, by, now_ns, lease_ns, true)
             }
             what => {
                 let (_, name) = self.wants(what);
@@ -216,11 +216,13 @@ impl World {
                 let ticket = match what {
                     What::Several(keys) => {
                         let names = self.names(*keys);
-                        self.engine.enqueue_all(&names, by, now_ns, u64::MAX)
+                        self.engine
+                            .enqueue_for(&names, Wants::Several, by, now_ns, u64::MAX)
                     }
                     what => {
                         let (wants, name) = self.wants(what);
-                        self.engine.enqueue_for(&name, wants, by, now_ns, u64::MAX)
+                        self.engine
+                            .enqueue_for(&[name], wants, by, now_ns, u64::MAX)
                     }
                 };
                 self.waits.push(Wait {
@@ -236,7 +238,7 @@ impl World {
             Step::Cancel { wait } => {
                 if let Some(index) = wait.checked_rem(self.waits.len()) {
                     let wait = self.waits.remove(index);
-                    self.engine.cancel(wait.ticket, now_ns);
+                    self.engine.cancel(wait.ticket, now_ns, |_| {});
                 }
             }
             Step::Release { hold } => {

@@ -152,7 +152,7 @@ fn one_who_was_passed_over_and_gives_up_leaves_nothing_behind() {
         .hold(2_000 + PATIENCE_NS)
         .expect("its patience is over");
     // property 6
-    queue.engine.cancel(stopped, 2_000 + PATIENCE_NS);
+    queue.engine.cancel(stopped, 2_000 + PATIENCE_NS, |_| {});
     assert_eq!(queue.release(grant, 2_000 + PATIENCE_NS), None);
     let cap = queue.engine.region().caps().waiters;
     let all: Vec<Ticket> = (0..cap).map(|_| queue.enqueue(2_000)).collect();

@@ -10,6 +10,7 @@
 use super::{Entry, OwnerHold, OwnerLock};
 use crate::lock::Acquire;
 use crate::{Error, Result};
+use sprag_core::admission::Wants;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -66,7 +67,11 @@ impl<'o> Future for OwnerAcquire<'o> {
             }
             drop(held);
             match this.lock.plain() {
-                Ok(lock) => this.first = Some(lock.into_owned().acquire_async()),
+                Ok(lock) => {
+                    let holds = this.lock.owner.grants();
+                    let lock = lock.into_owned();
+                    this.first = Some(lock.get_async(Wants::Exclusive, holds));
+                }
                 Err(error) => {
                     let _ = this.lock.settle(Ok(None));
                     return Poll::Ready(Err(error));

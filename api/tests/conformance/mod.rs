@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod block_on;
+pub(crate) mod coarse;
 pub(crate) mod data;
 pub(crate) mod fences;
 pub(crate) mod futures;
@@ -91,6 +92,20 @@ macro_rules! cases {
                 no_more_permits_are_out_than_there_are,
                 waiters_for_permits_are_served_in_order_whatever_they_want,
                 numbers_of_permits_out_of_bounds_and_another_capacity_are_errors,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            coarse,
+            [
+                a_partition_and_the_locks_in_it_exclude_each_other,
+                the_table_excludes_all_locks_of_keys_and_partitions,
+                who_waits_for_the_table_keeps_newcomers_out_and_is_served,
+                several_locks_are_had_all_at_once_or_not_at_all,
+                who_waits_for_several_locks_holds_none_and_is_woken,
+                numbers_of_locks_and_partitions_out_of_bounds_are_errors,
+                owners_that_wait_for_each_other_are_told,
+                a_deadlock_over_a_partition_and_several_locks_is_told,
             ]
         );
         $crate::conformance::instantiate!(

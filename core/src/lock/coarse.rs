@@ -33,7 +33,9 @@ use crate::session::SessionId;
 use crate::sync::{Wide, fence};
 use crate::table::{EMPTY, Found, LIVE, ROUNDS_MAX, phase};
 use crate::waiter::{PROBE_NS, Waiter};
-use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+#[cfg(all(not(loom), target_os = "linux"))]
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, SeqCst};
 
 /// Set in the cell of a coarse lock.
 pub(crate) const COARSE: u32 = 1 << 30;
@@ -53,6 +55,16 @@ pub enum Coarse {
     Partition(u32),
     /// All locks.
     Table,
+}
+
+impl Coarse {
+    /// What it is called where a lock's name would stand.
+    pub fn told(self) -> Vec<u8> {
+        match self {
+            Self::Partition(partition) => format!("partition {partition}").into(),
+            Self::Table => b"the table".to_vec(),
+        }
+    }
 }
 
 /// Whether the gate of a partition is shut, or must be looked at more closely.

@@ -228,8 +228,7 @@ impl Engine {
 
     fn told(&self, wait: &Wait) -> DeadlockedWait {
         let lock = match self.coarse_of(wait.cell) {
-            Some(super::Coarse::Partition(partition)) => format!("partition {partition}").into(),
-            Some(super::Coarse::Table) => b"the table".to_vec(),
+            Some(coarse) => coarse.told(),
             None => Objects::name(&self.region, self.objects.at(wait.cell)),
         };
         DeadlockedWait {

@@ -209,6 +209,9 @@ impl Engine {
     /// The name of the lock that this was a hold of, its name's hash being `name_hash`; `None` if its
     /// entry was reclaimed since.
     pub fn name_of_hold(&self, grant: &Grant, name_hash: u64) -> Option<Vec<u8>> {
+        if let Some(coarse) = self.coarse_of(grant.cell()) {
+            return Some(coarse.told());
+        }
         let at = self.objects.at(grant.cell());
         let name = Objects::name(&self.region, at);
         if !Objects::has_tokens(&self.region, at) {

@@ -21,13 +21,14 @@ use crate::waiter::{PROBE_NS, Poll, Ticket, Wake};
 /// The most locks that one acquire can take: 64.
 pub const SEVERAL_MAX: usize = 64;
 
-fn check_number(names: &[Name]) -> Result<()> {
-    if (1..=SEVERAL_MAX).contains(&names.len()) {
+/// Fails unless so many locks can be taken by one acquire.
+pub fn check_number(number: usize) -> Result<()> {
+    if (1..=SEVERAL_MAX).contains(&number) {
         return Ok(());
     }
     Err(Error::OutOfRange {
         what: "number of locks",
-        value: names.len() as u64,
+        value: number as u64,
         min: 1,
         max: SEVERAL_MAX as u64,
     })
@@ -44,7 +45,7 @@ impl Engine {
         lease_ns: u64,
     ) -> Result<Attempt> {
         check_lease(lease_ns)?;
-        check_number(names)?;
+        check_number(names.len())?;
         let asker = Asker {
             by,
             number: None,
@@ -85,54 +86,25 @@ impl Engine {
         self.take_all(&found, None, asker)
     }
 
-    /// Queues for all these locks, until `until_ns` of region time, with one waiter for each. The caller
-    /// then polls by [`poll_all`](Self::poll_all).
-    pub fn enqueue_all(
-        &self,
-        names: &[Name],
-        by: SessionId,
-        now_ns: u64,
-        until_ns: u64,
-    ) -> Result<Ticket> {
-        check_number(names)?;
-        self.enqueue_each(names, Wants::Several, by, now_ns, until_ns)
-    }
-
-    /// Takes all that is waited for if it is the waiter's turn everywhere, as [`poll`](Self::poll).
-    pub fn poll_all(
-        &self,
-        ticket: &Ticket,
-        names: &[Name],
-        by: SessionId,
-        now_ns: u64,
-        lease_ns: u64,
-        probe: bool,
-    ) -> Result<Poll> {
-        self.look(ticket, now_ns);
-        let asker = Asker {
-            by,
-            number: Some(ticket.number()),
-            now_ns,
-            lease_ns,
-            probe,
-        };
+    /// Takes all that is waited for if it is the waiter's turn everywhere.
+    pub(crate) fn poll_all(&self, ticket: &Ticket, names: &[Name], asker: &Asker) -> Result<Poll> {
+        let now_ns = asker.now_ns;
         for _ in 0..ROUNDS_MAX {
             let Some(found) = self.found_of(ticket, names, now_ns) else {
                 self.leave(ticket);
                 return Ok(Poll::Moved);
             };
-            match self.take_found(found, &asker)? {
+            match self.take_found(found, asker)? {
                 Took::Granted(grant) => {
                     self.leave(ticket);
                     return Ok(Poll::Granted { grant, wake: None });
                 }
                 Took::Again => {}
                 Took::Held { look_again_ns } => {
-                    let waiting = Poll::Waiting {
+                    return Ok(Poll::Waiting {
                         look_again_ns: look_again_ns.min(now_ns.saturating_add(PROBE_NS)),
                         wake: None,
-                    };
-                    return Ok(self.go_on(ticket, waiting, now_ns));
+                    });
                 }
             }
         }

@@ -25,8 +25,18 @@ impl Region {
         };
         self.word(header::LATEST).leave();
         words(header::WAITERS_HIGH, 1);
+        words(header::TICKETS, 1);
         for partition in 0..self.geometry.partitions {
             self.floor(partition).share();
+        }
+        // Coarse locks that no scene has made live are nobody's in its model either.
+        for coarse in 0..=self.geometry.partitions {
+            let word = self.wide(self.coarse_at(coarse));
+            if word.load() == 0 {
+                word.leave();
+            } else {
+                word.share();
+            }
         }
         for session in 0..self.geometry.caps.sessions {
             let at = self.session_at(session);
@@ -39,7 +49,9 @@ impl Region {
             self.half(self.waiter_at(waiter)).share();
             self.half(self.waiter_at(waiter) + 4).share();
             words(self.waiter_at(waiter) + 8, 2);
-            self.word(self.waiter_at(waiter) + 24).leave();
+            for at in [24, 32, 40, 48] {
+                self.word(self.waiter_at(waiter) + at).leave();
+            }
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
             let count = self.word(counters);

@@ -264,6 +264,11 @@ impl Wide {
         self.number.share();
     }
 
+    /// Leaves it plain: threads use it in the order in which they happen to run.
+    pub(crate) fn leave(&self) {
+        self.number.leave();
+    }
+
     pub(crate) fn load(&self) -> u128 {
         self.value(self.number.load(Acquire))
     }

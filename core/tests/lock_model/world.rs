@@ -363,7 +363,8 @@ impl World {
                 let lock = self.locks.get_mut(&wait.name).unwrap();
                 lock.queue.retain(|other| other.id != wait.id);
                 let is_free = lock.hold.is_none();
-                let woken = self.engine.cancel(wait.ticket, now_ns).is_some();
+                let mut woken = false;
+                self.engine.cancel(wait.ticket, now_ns, |_| woken = true);
                 // property 6
                 if is_free {
                     self.check_wake(wait.name, woken);

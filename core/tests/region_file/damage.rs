@@ -49,7 +49,7 @@ fn hints_next_to_an_overflow_are_only_hints() {
             engine.break_lock(&name, Process::default(), 0).unwrap();
             assert!(engine.breaks().len() <= 64);
             let ticket = engine.enqueue(&name, me, 0, SECOND).unwrap();
-            engine.cancel(ticket, 0);
+            engine.cancel(ticket, 0, |_| {});
         }
     }
 }

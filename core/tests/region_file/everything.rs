@@ -128,9 +128,10 @@ fn use_lock(
                     engine.poll(&ticket, &name, by, now_ns, lease_ns, probe),
                 );
             }
-            if let Some(wake) = engine.cancel(ticket, now_ns) {
+            engine.cancel(ticket, now_ns, |wake| {
                 engine.to_wake(wake);
-            }
+                engine.next_wake(wake);
+            });
         }
         Err(error) => drop(answers.insert(kind(&error))),
     }

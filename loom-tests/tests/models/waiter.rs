@@ -84,13 +84,20 @@ fn check_nothing_left(engine: &Engine, name: &Name, by: SessionId) {
         })
         .collect();
     for ticket in tickets {
-        engine.cancel(ticket, MS);
+        cancel(engine, ticket);
     }
     assert_eq!(
         engine.release(&grant, || MS),
         Released::Done { wake: None },
         "left behind: someone to wake"
     );
+}
+
+/// Leaves the queue; who is to be woken.
+fn cancel(engine: &Engine, ticket: Ticket) -> Option<Wake> {
+    let mut woken = None;
+    engine.cancel(ticket, MS, |wake| woken = Some(wake));
+    woken
 }
 
 #[test]
@@ -164,7 +171,7 @@ fn a_release_that_meets_the_first_waiter_cancelling_signals_the_next() {
             both(
                 &engine,
                 || wake_of(engine.release(&grant, || MS)),
-                move || engine_2.cancel(first, MS),
+                move || cancel(&engine_2, first),
             )
         };
         let wakes = [released, cancelled];
@@ -190,7 +197,7 @@ fn a_release_a_cancelling_waiter_and_a_waiting_one_lose_no_wake_between_them() {
                 three(
                     &engine,
                     || wait(&engine, &name, waiter, &second),
-                    move || engine_2.cancel(first, MS),
+                    move || cancel(&engine_2, first),
                     move || wake_of(engine_3.release(&grant, || MS)),
                 )
             };
@@ -227,7 +234,7 @@ fn of_two_waiters_that_enqueue_while_the_holder_releases_one_is_granted_and_the_
                 },
                 move || {
                     let released = wake_of(engine_2.release(&grant, || MS));
-                    [released, engine_2.cancel(ticket, MS)]
+                    [released, cancel(&engine_2, ticket)]
                 },
             )
         };
