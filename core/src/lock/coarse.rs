@@ -118,6 +118,11 @@ impl Engine {
         }
     }
 
+    /// Whether a cell is a lock's, coarse or not.
+    pub(crate) fn is_of_lock(&self, cell: u32) -> bool {
+        self.coarse_of(cell).is_some() || Objects::is_lock(&self.region, self.objects.at(cell))
+    }
+
     /// The partition of a lock's cell.
     pub(crate) fn partition_of_cell(&self, cell: u32) -> u32 {
         let partition = self.objects.partition(cell / CELLS_PER_BLOCK);
@@ -192,16 +197,22 @@ impl Engine {
                 at,
                 state,
             };
+            let is_in_the_way =
+                |waiter: &Waiter| asker.number.is_none_or(|number| waiter.number < number);
+            let above = |cell| self.is_above(cell, gate);
+            let first = self.first_of(above, asker.now_ns, asker.probe, is_in_the_way);
+            // Asked first: one who comes after the waiter would else call its taking off, again and again.
+            if let Some(first) = first
+                && !first.has_let_lie(self.free_since_ns(&found), asker.now_ns)
+            {
+                return Answer::Behind(first);
+            }
             match self.is_free(&found, asker) {
                 Answer::Yes => {}
                 Answer::Again => continue,
                 answer => return answer,
             }
-            let is_in_the_way =
-                |waiter: &Waiter| asker.number.is_none_or(|number| waiter.number < number);
-            let above = |cell| self.is_above(cell, gate);
-            let first = self.first_of(above, asker.now_ns, asker.probe, is_in_the_way);
-            let Some(first) = first else {
+            if first.is_none() {
                 // Nobody who comes before; and should nobody wait at all, the next one need not look.
                 if self
                     .first_of(above, asker.now_ns, false, |_| true)
@@ -210,9 +221,6 @@ impl Engine {
                     let _ = self.hand_on(gate, state, asker.now_ns);
                 }
                 return Answer::Yes;
-            };
-            if !first.has_let_lie(self.free_since_ns(&found), asker.now_ns) {
-                return Answer::Behind(first);
             }
             self.pass_over(&found, asker.now_ns);
         }
@@ -340,7 +348,7 @@ impl Engine {
 
     /// Engages a lock that was found free, under its next token, which is given; `None` if its word is
     /// another by now.
-    fn engage(&self, found: &Found, role: Role) -> Option<u64> {
+    pub(super) fn engage(&self, found: &Found, role: Role) -> Option<u64> {
         let state = State::decode(found.state);
         let token = state.token + 1;
         let engaged = Engaged {
@@ -354,7 +362,7 @@ impl Engine {
     }
 
     /// The exchange that grants: the leader's word from undecided to held.
-    fn decide(&self, leader: u32, token: u64, asker: &Asker) -> Took {
+    pub(super) fn decide(&self, leader: u32, token: u64, asker: &Asker) -> Took {
         let word = self.lock_word(leader);
         let until_us = super::until_us(asker.now_ns, asker.lease_ns);
         for _ in 0..ROUNDS_MAX {
@@ -391,7 +399,7 @@ impl Engine {
     }
 
     /// Frees a leader that is undecided still.
-    fn call_off(&self, leader: u32, token: u64, now_ns: u64) {
+    pub(super) fn call_off(&self, leader: u32, token: u64, now_ns: u64) {
         let word = self.lock_word(leader);
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
@@ -408,6 +416,14 @@ impl Engine {
             {
                 return;
             }
+        }
+    }
+
+    /// Calls off what sessions that had this line began to take.
+    pub(super) fn end_engaged_of(&self, line: u16, cell: u32, state: u128, now_us: u64) {
+        let engaged = Engaged::decode(state);
+        if matches!(engaged.role, Role::Leader(by) if by.index() == line) {
+            self.call_off(cell, engaged.token, now_us * 1_000);
         }
     }
 
@@ -452,7 +468,7 @@ impl Engine {
             if let Some(until_ns) = self.held_until_ns(Found { cell, at, state }, asker) {
                 look_again_ns = Some(look_again_ns.map_or(until_ns, |ns: u64| ns.min(until_ns)));
                 if is_waiting {
-                    self.mark_awaited(at);
+                    self.mark_awaited(cell);
                 }
             }
         };
@@ -501,13 +517,16 @@ impl Engine {
     }
 
     /// Says of a lock that it is waited for.
-    pub(crate) fn mark_awaited(&self, at: usize) {
+    pub(crate) fn mark_awaited(&self, cell: u32) {
         const QUEUE: u128 = 1 << 4;
-        let word = self.region.wide(at);
+        let word = self.lock_word(cell);
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
+            // Asked after the word was read: by now the cell may be no lock's, and if it is, the exchange
+            // fails unless it was then.
             if phase(raw) != LIVE
                 || is_queued(raw)
+                || !self.is_of_lock(cell)
                 || word.compare_exchange(raw, raw | QUEUE).is_ok()
             {
                 return;

@@ -241,9 +241,7 @@ impl Engine {
     fn edges_of(&self, wait: &Wait, now_ns: u64) -> Vec<Edge> {
         let mut edges = Vec::new();
         for place in self.places_of(wait) {
-            let is_of_lock = self.coarse_of(place.cell).is_some()
-                || Objects::is_lock(&self.region, self.objects.at(place.cell));
-            if !is_of_lock {
+            if !self.is_of_lock(place.cell) {
                 continue;
             }
             for holder in self.holders(&place, now_ns) {
