@@ -340,7 +340,7 @@ impl Engine {
     }
 
     fn try_coarse(&self, coarse: Coarse, asker: &Asker) -> Result<Took> {
-        match self.answer_beneath(coarse, asker, asker.number.is_some()) {
+        match self.answer_beneath(coarse, asker) {
             Answer::Yes => {}
             Answer::No { look_again_ns } => return Ok(Took::Held { look_again_ns }),
             _ => return Ok(Took::Again),
@@ -461,7 +461,8 @@ impl Engine {
     }
 }
 
-const QUEUE: u128 = 1 << 4;
+/// Set in a live word of any form when there may be waiters.
+pub(crate) const QUEUE: u128 = 1 << 4;
 
 /// Whether a word of either form says that there may be waiters.
 pub(crate) fn is_queued(state: u128) -> bool {

@@ -448,7 +448,7 @@ impl Engine {
     fn shut_gates(&self, wants: Wants) {
         if wants == Wants::Coarse(Coarse::Table) {
             for found in self.words_of(Coarse::Table) {
-                self.mark_awaited(found.cell);
+                self.shut_gate(found.cell);
             }
         }
     }

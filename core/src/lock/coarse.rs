@@ -21,7 +21,7 @@
 
 use super::engaged::{Engaged, Role, is_engaged};
 use super::{Grant, Released, State};
-use crate::admission::{Answer, Asker, is_queued};
+use crate::admission::{Answer, Asker, QUEUE, is_queued};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 #[cfg(all(not(loom), target_os = "linux"))]
@@ -71,7 +71,6 @@ impl Coarse {
 #[inline(always)]
 pub(crate) fn is_shut(gate: u128) -> bool {
     const HELD: u128 = 1 << 3;
-    const QUEUE: u128 = 1 << 4;
     gate & (POOLED | HELD | QUEUE) != 0
 }
 
@@ -116,11 +115,6 @@ impl Engine {
         } else {
             Some(Coarse::Partition(cell & !COARSE))
         }
-    }
-
-    /// Whether a cell is a lock's, coarse or not.
-    pub(crate) fn is_of_lock(&self, cell: u32) -> bool {
-        self.coarse_of(cell).is_some() || Objects::is_lock(&self.region, self.objects.at(cell))
     }
 
     /// The partition of a lock's cell.
@@ -218,7 +212,11 @@ impl Engine {
                     .first_of(above, asker.now_ns, false, |_| true)
                     .is_none()
                 {
-                    let _ = self.hand_on(gate, state, asker.now_ns);
+                    // One who came meanwhile is not to be woken for that, but is to find it shut.
+                    if self.hand_on(gate, state, asker.now_ns).is_some() {
+                        self.shut_gate(gate);
+                        continue;
+                    }
                 }
                 return Answer::Yes;
             }
@@ -446,7 +444,7 @@ impl Engine {
     /// Whether nothing that is held, beneath or above what was engaged, keeps it from being granted.
     fn answer_of_others(&self, found: &[Found], coarse: Option<Coarse>, asker: &Asker) -> Answer {
         if let Some(coarse) = coarse {
-            return self.answer_beneath(coarse, asker, false);
+            return self.answer_beneath(coarse, asker);
         }
         for found in found {
             match self.answer_of_gate(found.cell, asker) {
@@ -457,9 +455,9 @@ impl Engine {
         Answer::Yes
     }
 
-    /// Whether no lock beneath a coarse one is held. With `is_waiting`, those that are held are marked as
-    /// waited for, so that their release wakes who waits. Reads every cell there.
-    pub(crate) fn answer_beneath(&self, coarse: Coarse, asker: &Asker, is_waiting: bool) -> Answer {
+    /// Whether no lock beneath a coarse one is held. Those that are held are marked as waited for if the asker
+    /// waits, so that their release wakes it. Reads every cell there.
+    pub(crate) fn answer_beneath(&self, coarse: Coarse, asker: &Asker) -> Answer {
         let mut look_again_ns = None;
         let visit = |cell, at, state| {
             if phase(state) != LIVE || !Objects::is_lock(&self.region, at) {
@@ -467,9 +465,6 @@ impl Engine {
             }
             if let Some(until_ns) = self.held_until_ns(Found { cell, at, state }, asker) {
                 look_again_ns = Some(look_again_ns.map_or(until_ns, |ns: u64| ns.min(until_ns)));
-                if is_waiting {
-                    self.mark_awaited(cell);
-                }
             }
         };
         match coarse {
@@ -486,7 +481,8 @@ impl Engine {
 
     /// Until when a lock beneath is held by somebody, in nanoseconds; `None` if it is not. One that is held by
     /// the dead, or past its lease, is freed; one that is undecided is called off.
-    fn held_until_ns(&self, mut found: Found, asker: &Asker) -> Option<u64> {
+    pub(super) fn held_until_ns(&self, mut found: Found, asker: &Asker) -> Option<u64> {
+        let word = self.region.wide(found.at);
         for _ in 0..ROUNDS_MAX {
             let state = found.state;
             if phase(state) != LIVE {
@@ -508,25 +504,28 @@ impl Engine {
             };
             match answer {
                 Answer::Yes => return None,
-                Answer::No { look_again_ns } => return Some(look_again_ns),
+                // Marked as it was when it was found held: then whoever frees it finds the mark.
+                Answer::No { look_again_ns }
+                    if asker.number.is_none()
+                        || is_queued(state)
+                        || word.compare_exchange(state, state | QUEUE).is_ok() =>
+                {
+                    return Some(look_again_ns);
+                }
                 _ => {}
             }
-            found.state = self.region.wide(found.at).load();
+            found.state = word.load();
         }
         Some(0)
     }
 
-    /// Says of a lock that it is waited for.
-    pub(crate) fn mark_awaited(&self, cell: u32) {
-        const QUEUE: u128 = 1 << 4;
-        let word = self.lock_word(cell);
+    /// Says of a coarse lock that it is waited for.
+    pub(crate) fn shut_gate(&self, gate: u32) {
+        let word = self.lock_word(gate);
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
-            // Asked after the word was read: by now the cell may be no lock's, and if it is, the exchange
-            // fails unless it was then.
             if phase(raw) != LIVE
                 || is_queued(raw)
-                || !self.is_of_lock(cell)
                 || word.compare_exchange(raw, raw | QUEUE).is_ok()
             {
                 return;

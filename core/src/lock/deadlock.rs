@@ -44,7 +44,7 @@ use std::fmt;
 /// Where the mark of a permit lies in its line.
 const PERMIT_MARK: usize = 40;
 /// Where the mark of a lock lies in its line.
-const MARK: usize = OWN + 8;
+pub(crate) const MARK: usize = OWN + 8;
 
 const SLOT_BITS: u32 = 17;
 const GENERATION_BITS: u32 = 12;
@@ -241,7 +241,9 @@ impl Engine {
     fn edges_of(&self, wait: &Wait, now_ns: u64) -> Vec<Edge> {
         let mut edges = Vec::new();
         for place in self.places_of(wait) {
-            if !self.is_of_lock(place.cell) {
+            let is_of_lock = self.coarse_of(place.cell).is_some()
+                || Objects::is_lock(&self.region, self.objects.at(place.cell));
+            if !is_of_lock {
                 continue;
             }
             for holder in self.holders(&place, now_ns) {

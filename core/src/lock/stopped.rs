@@ -279,6 +279,7 @@ fn property_1_one_stopped_while_it_marks_locks_as_waited_for_marks_nothing_else(
     });
     let grant = engine.key("a", me).unwrap();
     let cell = grant.cell();
+    let held = engine.found(&["a"], me)[0];
     // Stopped, having seen that it is held; the cell becomes a fence's.
     engine.free(&grant);
     engine.reclaim_lock(cell);
@@ -295,7 +296,11 @@ fn property_1_one_stopped_while_it_marks_locks_as_waited_for_marks_nothing_else(
             (found.cell == cell).then_some(found)
         })
         .expect("some name comes to lie in the cell");
-    engine.mark_awaited(cell);
+    let waiter = Asker {
+        number: Some(1),
+        ..asker(me)
+    };
+    assert_eq!(engine.held_until_ns(held, &waiter), None);
     let state = engine.region.wide(fence.at).load();
     assert_eq!(state, fence.state);
     assert_eq!(Plain::decode(state).value, 5);

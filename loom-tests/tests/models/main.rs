@@ -1,6 +1,8 @@
 //! The models, a file for each noun. One target, so that whoever runs them builds and links once.
 #![cfg(loom)]
 
+mod coarse;
+mod deadlock;
 mod fence;
 mod limiter;
 mod lock;
