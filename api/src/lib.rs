@@ -81,7 +81,7 @@ pub use host::HostError;
 pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
-pub use locks::{HoldAll, Locks};
+pub use locks::{AcquireAll, HoldAll, Locks};
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};

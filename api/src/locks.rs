@@ -1,5 +1,9 @@
 //! Several locks in one acquire.
 
+mod future;
+
+pub use future::AcquireAll;
+
 use crate::hold::{Hold, KeepAlive};
 use crate::lock::{DEFAULT_TTL_NS, check_ttl};
 use crate::share::Share;
@@ -85,6 +89,11 @@ impl<'s> Locks<'s> {
     /// Takes all the locks, waiting for at most `timeout`; `None`, and none is taken, if they did not come.
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<HoldAll<'s>>> {
         self.acquire_until(self.space.until_ns(timeout), &[])
+    }
+
+    /// [`acquire`](Self::acquire) as a future, as [`Lock::acquire_async`](crate::Lock::acquire_async).
+    pub fn acquire_async(&self) -> AcquireAll<'s> {
+        AcquireAll::new(self.clone())
     }
 
     /// Takes all the locks while the owner has `holds`.

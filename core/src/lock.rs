@@ -25,6 +25,7 @@
 //! one that lives and still wants it. See [`crate::waiter`].
 
 pub(crate) mod coarse;
+mod coarse_hold;
 pub(crate) mod deadlock;
 pub(crate) mod engaged;
 mod inspect;
@@ -352,7 +353,7 @@ impl Engine {
         if let Some(coarse) = self.coarse_of(grant.cell())
             && grant.is_plain()
         {
-            return self.release_coarse(coarse, grant, now_ns);
+            return self.release_coarse(coarse, now_ns, |state| state.is_of(grant));
         }
         match grant.permit() {
             Some(index) => self.release_by_permit(index, grant.word, now_ns),

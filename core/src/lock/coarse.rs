@@ -533,22 +533,28 @@ impl Engine {
         }
     }
 
-    /// Frees a coarse lock by its grant.
-    pub(super) fn release_coarse(&self, coarse: Coarse, grant: &Grant, now_ns: u64) -> Released {
-        let freed = self.change(grant.cell, |state| {
-            state.is_of(grant).then(|| state.freed(now_ns / 1_000))
+    /// Frees a coarse lock if it is held as `is_hold` says.
+    pub(super) fn release_coarse(
+        &self,
+        coarse: Coarse,
+        now_ns: u64,
+        is_hold: impl Fn(State) -> bool,
+    ) -> Released {
+        let cell = self.coarse_cell(coarse);
+        let freed = self.change(cell, |state| {
+            is_hold(state).then(|| state.freed(now_ns / 1_000))
         });
-        if freed.is_none() {
+        let Some(freed) = freed else {
             return Released::NotHeld;
-        }
+        };
         if coarse == Coarse::Table {
-            let tag = Engaged::tag_of(grant.token);
+            let tag = Engaged::tag_of(freed.token);
             for partition in 0..self.region.partitions() {
-                self.free_follower(COARSE | partition, grant.cell, tag, now_ns);
+                self.free_follower(COARSE | partition, cell, tag, now_ns);
             }
         }
         Released::Done {
-            wake: self.wake_beneath(grant.cell, 0),
+            wake: self.wake_beneath(cell, 0),
         }
     }
 

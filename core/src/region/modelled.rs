@@ -62,6 +62,14 @@ impl Region {
                 self.word(self.waiter_at(waiter) + at).leave();
             }
         }
+        words(header::PERMITS_HIGH, 1);
+        for permit in 0..self.geometry.caps.permits {
+            let at = self.permit_at(permit);
+            self.wide(at).share();
+            words(at + 16, 2);
+            self.word(at + 32).leave();
+            self.word(at + 40).leave();
+        }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
             let count = self.word(counters);
             let is_full = count_of(count.load(Relaxed)) >= u64::from(cap);
