@@ -342,19 +342,25 @@ impl Engine {
         if grant.word & QUEUE == 0 && word.compare_exchange(grant.word, freed).is_ok() {
             return Released::Done { wake: None };
         }
-        self.release_grant_slowly(grant, now_ns())
+        self.release_grant_slowly(grant.cell, grant.token, grant.word, now_ns())
     }
 
+    /// By what it needs of the grant, which so stays in registers.
     #[cold]
-    fn release_grant_slowly(&self, grant: &Grant, now_ns: u64) -> Released {
-        if let Some(coarse) = self.coarse_of(grant.cell())
-            && grant.is_plain()
-        {
-            return self.release_coarse(coarse, grant, now_ns);
+    #[inline(never)]
+    fn release_grant_slowly(&self, cell: u32, token: u64, word: u128, now_ns: u64) -> Released {
+        let grant = Grant {
+            token,
+            deadline_ns: 0,
+            cell,
+            word,
+        };
+        if let Some(index) = grant.permit() {
+            return self.release_by_permit(index, word, now_ns);
         }
-        match grant.permit() {
-            Some(index) => self.release_by_permit(index, grant.word, now_ns),
-            None => self.release_slowly(grant.cell, now_ns, |state| state.is_of(grant)),
+        match self.coarse_of(cell) {
+            Some(coarse) => self.release_coarse(coarse, &grant, now_ns),
+            None => self.release_slowly(cell, now_ns, |state| state.is_of(&grant)),
         }
     }
 
