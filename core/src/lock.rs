@@ -39,7 +39,7 @@ pub use several::{SEVERAL_MAX, check_number};
 pub use shared::Upgrade;
 pub(crate) use state::State;
 
-use crate::admission::{Answer, Asker, Wants};
+use crate::admission::Wants;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX, serial};
@@ -232,34 +232,22 @@ impl Engine {
         let grant = Self::take(line, cell, state, by, now_ns, lease_ns)?;
         // We published a hold, then look at the gate: pairs with the fence in `take_all`.
         fence_after_exchange();
-        let is_shut = is_shut(self.gate_of(object.hash()).load());
-        if is_shut && self.is_kept_out(cell, grant.token, by, now_ns) {
+        if is_shut(self.gate_of(object.hash()).load_low()) {
+            self.undo(cell, grant.token, by, now_ns);
             return None;
         }
         note_granted(line.word(OWN), grant.token, now_ns);
         Some(grant)
     }
 
-    /// Undoes a grant that a coarse lock keeps out; whether it did. Takes what it needs of the grant, so that
-    /// this lives in registers.
+    /// Undoes a grant for a coarse lock's sake, to look again more closely. Whoever is to be woken by that finds
+    /// out at the next look. Takes what it needs of the grant, so that this lives in registers.
     #[cold]
     #[inline(never)]
-    fn is_kept_out(&self, cell: u32, token: u64, by: SessionId, now_ns: u64) -> bool {
-        let asker = Asker {
-            by,
-            number: None,
-            now_ns,
-            lease_ns: 0,
-            probe: true,
-        };
-        if matches!(self.answer_of_gate(cell, &asker), Answer::Yes) {
-            return false;
-        }
-        // Whoever is to be woken by that finds out at the next look.
+    fn undo(&self, cell: u32, token: u64, by: SessionId, now_ns: u64) {
         let _ = self.release_slowly(cell, now_ns, |state| {
             state.holder == Some(by) && state.token == token
         });
-        true
     }
 
     /// A lock that is known, wherever it is.

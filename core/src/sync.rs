@@ -161,6 +161,13 @@ impl Wide {
         self.0.load()
     }
 
+    /// Reads the low half of the word alone (acquire).
+    #[inline(always)]
+    pub(crate) fn load_low(&self) -> u64 {
+        step();
+        self.0.load_low()
+    }
+
     /// Replaces `current` by `new` (acquire-release), or says what is there instead (acquire).
     #[inline(always)]
     pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {

@@ -273,6 +273,10 @@ impl Wide {
         self.value(self.number.load(Acquire))
     }
 
+    pub(crate) fn load_low(&self) -> u64 {
+        self.load() as u64
+    }
+
     pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
         let (current, new) = (self.number(current), self.number(new));
         self.number

@@ -42,6 +42,23 @@ mod arch {
             u128::from(high) << 64 | u128::from(low)
         }
 
+        /// The low half alone.
+        #[inline(always)]
+        pub(crate) fn load_low(&self) -> u64 {
+            let low: u64;
+            // SAFETY: `self` is aligned and valid for reads; an aligned load of eight bytes is one access, of
+            // what one exchange left there. Ordering as in `load`.
+            unsafe {
+                asm!(
+                    "mov {low}, qword ptr [{p}]",
+                    p = in(reg) self.0.get(),
+                    low = lateout(reg) low,
+                    options(nostack, preserves_flags),
+                );
+            }
+            low
+        }
+
         #[inline(always)]
         pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
             let found_low: u64;
@@ -92,6 +109,11 @@ mod arch {
         #[inline(always)]
         pub(crate) fn load(&self) -> u128 {
             self.0.load(Acquire)
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_low(&self) -> u64 {
+            self.load() as u64
         }
 
         #[inline(always)]
