@@ -181,6 +181,8 @@ impl Engine {
         let is_in_the_way = |waiter: &Waiter| {
             asker.number.is_none_or(|number| waiter.number < number)
                 && !(wants == Wants::Shared && waiter.wants == 1)
+                // Whom an upgrade keeps out, the lock's word says, for as long as its hold is there.
+                && waiter.wants != UPGRADE
         };
         let (now_ns, probe) = (asker.now_ns, asker.probe);
         let first = self.first_waiter(found.cell, now_ns, probe, is_in_the_way);

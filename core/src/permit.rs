@@ -17,7 +17,8 @@
 //! | 75..104 | the cell of its pool |
 //! | 104..128 | generation of the permit, one higher for each use |
 //!
-//! Beside it: the token, how much of the pool it has, and when it was granted.
+//! Beside it: the token (bits 0..53) with the low bits of the generation, how much of the pool it has,
+//! when it was granted, and the session whose share of the region it is of, whoever has it now.
 //!
 //! ```text
 //!          claim            the pool's word names it as joined (anyone follows)
@@ -35,13 +36,13 @@
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State, until_us};
-use crate::object::{OWN, Objects};
-use crate::pool::{Mode, Pool, Step, is_pooled};
+use crate::object::{OWN, Objects, TOKEN_BITS, TOKEN_MAX};
+use crate::pool::{Mode, Pool, Step, has_same_step, is_pooled};
 use crate::region::{Region, header};
 use crate::session::{GENERATION_BITS, SessionId};
-use crate::sync::{Wide, fence};
+use crate::sync::{Wide, Word, fence};
 use crate::table::{ROUNDS_MAX, field};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// What there is no room for, in errors.
 const WHAT: &str = "shared hold or semaphore permit";
@@ -58,6 +59,7 @@ const CELL_BITS: u32 = 29;
 const TOKEN: usize = 16;
 const AMOUNT: usize = 24;
 const SINCE: usize = 32;
+const CREATOR: usize = 40;
 
 /// A decoded permit's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,16 @@ impl Permit {
     pub(crate) fn has_expired(self, now_us: u64) -> bool {
         self.until_us <= now_us
     }
+
+    /// Whether it is the same use, whoever has it by now.
+    fn is_same_use(self, other: Self) -> bool {
+        (self.cell, self.generation) == (other.cell, other.generation)
+    }
+
+    /// The word that has the token of this use.
+    fn with_token(self, token: u64) -> u64 {
+        token | u64::from(self.generation) << TOKEN_BITS
+    }
 }
 
 /// A permit that is claimed, and no member of a pool yet.
@@ -185,8 +197,9 @@ pub(crate) fn follow_step(region: &Region, at: usize, cell: u32, raw: u128) {
     let word = region.wide(region.permit_at(index));
     let state = word.load();
     // Asked after the permit was read: then that is its state under this step, and not one of a later
-    // use. The word never repeats.
-    if region.wide(at).load() != raw {
+    // use. Of the step, and not of the whole word: that may be another for a moment, and this one again
+    // when the caller exchanges it.
+    if !has_same_step(region.wide(at).load(), raw) {
         return;
     }
     let permit = Permit::decode(state);
@@ -222,15 +235,23 @@ impl Engine {
             self.region.word(at).load(Relaxed)
         };
         Record {
-            token: word(TOKEN),
+            token: word(TOKEN) & TOKEN_MAX,
             amount: word(AMOUNT) as u32,
             since_ns: word(SINCE),
         }
     }
 
-    pub(crate) fn set_permit_token(&self, index: u32, token: u64) {
-        let at = self.region.permit_at(index) + TOKEN;
-        self.region.word(at).store(token, Relaxed);
+    fn permit_token(&self, index: u32) -> &Word {
+        self.region.word(self.region.permit_at(index) + TOKEN)
+    }
+
+    /// Notes that a hold goes on under another token. Exchanged, with the generation beside it: whoever is
+    /// stopped before may come when the permit is another's.
+    pub(crate) fn replace_permit_token(&self, index: u32, hold: Permit, before: u64, token: u64) {
+        let (before, after) = (hold.with_token(before), hold.with_token(token));
+        let _ = self
+            .permit_token(index)
+            .compare_exchange(before, after, Relaxed, Relaxed);
     }
 
     /// Claims a permit for a share of the pool in `cell`.
@@ -277,6 +298,9 @@ impl Engine {
                 let at = self.region.permit_at(index);
                 self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
                 self.region.word(at + SINCE).store(now_ns, Relaxed);
+                self.region
+                    .word(at + CREATOR)
+                    .store(by.bits() as u64, Relaxed);
                 return Ok(Claim { index, word });
             }
         }
@@ -301,19 +325,24 @@ impl Engine {
         }
         let share = self.share_of(cap);
         Used::add(&self.used.permits, 1, share, WHAT).or_else(|error| {
-            // Others end what is over or broken, and this process's count does not know.
-            let count = (0..cap)
-                .filter(|index| {
-                    let permit = Permit::decode(self.permit(*index).load());
-                    permit.phase != FREE && permit.by == by
-                })
-                .count() as u32;
+            // Others end what is over, broken or handed on, and this process's count does not know.
+            let is_its = |index: &u32| {
+                !Permit::decode(self.permit(*index).load()).is_free()
+                    && self.is_created_by(*index, by)
+            };
+            let count = (0..cap).filter(is_its).count() as u32;
             if count >= share {
                 return Err(error);
             }
             self.used.permits.store(count + 1, Relaxed);
             Ok(())
         })
+    }
+
+    fn is_created_by(&self, index: u32, by: SessionId) -> bool {
+        let at = self.region.permit_at(index) + CREATOR;
+        // Relaxed: for counting.
+        self.region.word(at).load(Relaxed) == by.bits() as u64
     }
 
     fn count_out_permit(&self) {
@@ -333,8 +362,9 @@ impl Engine {
         amount: u32,
     ) -> Option<Grant> {
         let joined = pool.joined(claim.index, amount)?;
-        // Nobody else reads a claimed permit's token.
-        self.set_permit_token(claim.index, joined.token);
+        // Relaxed: nobody else reads a claimed permit's token.
+        let token = Permit::decode(claim.word).with_token(joined.token);
+        self.permit_token(claim.index).store(token, Relaxed);
         let word = self.objects.state(&self.region, cell);
         word.compare_exchange(raw, joined.encode()).ok()?;
         self.follow_step(cell, joined.encode());
@@ -402,7 +432,7 @@ impl Engine {
         word.compare_exchange(raw, free.encode()).is_ok()
     }
 
-    fn is_lock(&self, cell: u32) -> bool {
+    pub(crate) fn is_lock(&self, cell: u32) -> bool {
         Objects::is_lock(&self.region, self.objects.at(cell))
     }
 
@@ -424,9 +454,11 @@ impl Engine {
         self.follow_step(cell, raw);
         let (mut next_us, mut sum) = (u64::MAX, 0_u32);
         let (mut has_left, mut is_certain) = (false, true);
-        let now_us = now_ns / 1_000;
+        let (now_us, step) = (now_ns / 1_000, Pool::decode(raw).step);
         for_each(&self.region, cell, |index, permit| {
             if permit.phase == CLAIMED {
+                // The last to join may not have followed, should the word have changed meanwhile.
+                is_certain &= step != Step::Joined(index);
                 return true;
             }
             let is_over = permit.phase == ENDED
@@ -537,7 +569,10 @@ impl Engine {
         let Some(ended) = ended else {
             return false;
         };
-        self.count_out_permit();
+        // One that was adopted is of the share of whoever acquired it.
+        if self.is_created_by(index, ended.by) {
+            self.count_out_permit();
+        }
         self.take_out(index, ended.encode(), now_ns);
         true
     }
@@ -561,6 +596,12 @@ impl Engine {
         })
     }
 
+    /// Whether a permit is still the hold of `hold`, whether its lease runs or not.
+    pub(crate) fn is_permit_of(&self, index: u32, hold: u128) -> bool {
+        let permit = Permit::decode(self.permit(index).load());
+        permit.is_member() && permit.is_same_hold(Permit::decode(hold))
+    }
+
     pub(crate) fn is_permit_held(&self, index: u32, hold: u128, now_us: u64) -> bool {
         let permit = Permit::decode(self.permit(index).load());
         permit.is_active()
@@ -570,6 +611,11 @@ impl Engine {
 
     /// The permit of the pool in `cell` that has this token, and its word.
     pub(crate) fn permit_of_token(&self, cell: u32, token: u64) -> Option<(u32, u128)> {
+        let raw = self.objects.state(&self.region, cell).load();
+        if !is_pooled(raw) {
+            return None;
+        }
+        self.follow_step(cell, raw);
         let mut found = None;
         for_each(&self.region, cell, |index, permit| {
             let record = self.permit_record(index);
@@ -584,16 +630,52 @@ impl Engine {
         found
     }
 
-    /// Ends all members of a pool; whether there was any.
-    pub(crate) fn end_members(&self, cell: u32, now_ns: u64) -> bool {
-        let mut has_ended = false;
+    /// Ends all members of the pool in `cell`, if that is still the one that `is_it` knows by its word; whether
+    /// there was any. Members are gathered before that is asked: those of a pool that has the cell by then
+    /// were not there, or are gone.
+    pub(crate) fn end_members(
+        &self,
+        cell: u32,
+        now_ns: u64,
+        is_it: impl FnOnce(u128) -> bool,
+    ) -> bool {
+        let word = self.objects.state(&self.region, cell);
+        self.follow_step(cell, word.load());
+        let mut members = Vec::new();
         for_each(&self.region, cell, |index, permit| {
-            if permit.phase != CLAIMED {
-                has_ended |= self.end_and_take_out(index, permit, now_ns);
+            if permit.is_member() {
+                members.push((index, permit));
             }
             true
         });
-        fence(SeqCst);
-        has_ended
+        // The loads above come before the one below; pairs with the fence in `Table::insert`.
+        fence(Acquire);
+        if !is_it(word.load()) {
+            return false;
+        }
+        for (index, member) in &members {
+            self.end_use(*index, *member, now_ns);
+        }
+        !members.is_empty()
+    }
+
+    /// Ends one use of a permit, also if it is renewed or handed on meanwhile.
+    fn end_use(&self, index: u32, member: Permit, now_ns: u64) {
+        for _ in 0..ROUNDS_MAX {
+            let permit = Permit::decode(self.permit(index).load());
+            if !permit.is_member() || !permit.is_same_use(member) {
+                return;
+            }
+            let ended = permit.in_phase(ENDED).encode();
+            if permit.phase == ENDED
+                || self
+                    .permit(index)
+                    .compare_exchange(permit.encode(), ended)
+                    .is_ok()
+            {
+                self.take_out(index, ended, now_ns);
+                return;
+            }
+        }
     }
 }

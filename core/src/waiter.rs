@@ -482,7 +482,11 @@ impl Engine {
         }
         // Pairs with the fence in `enqueue`: we freed the lock, then scan.
         fence(SeqCst);
-        if let Some(first) = self.first_waiter(cell, now_ns, false, |_| true) {
+        if let Some(mut first) = self.first_waiter(cell, now_ns, false, |_| true) {
+            if first.wants == UPGRADE && !self.is_room_for(cell, raw, UPGRADE) {
+                let is_other = |waiter: &Waiter| waiter.wants != UPGRADE;
+                first = self.first_waiter(cell, now_ns, false, is_other)?;
+            }
             return self
                 .is_room_for(cell, raw, first.wants)
                 .then(|| self.raise(first.index));
@@ -587,6 +591,13 @@ impl Engine {
                     return Ok(Poll::Moved);
                 }
                 continue;
+            }
+            if let Wants::Permits { capacity, .. } = ticket.wants
+                && Pool::decode(state).terms != capacity
+            {
+                // Passed over, its semaphore was made anew: whoever waits for it anew is told by whom.
+                self.leave(ticket);
+                return Ok(Poll::Moved);
             }
             let found = Found { cell, at, state };
             let probe_ns = now_ns.saturating_add(PROBE_NS);
