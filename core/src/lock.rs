@@ -99,6 +99,24 @@ impl Grant {
     }
 }
 
+/// What a hold is of, beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldOf {
+    /// A lock, alone or shared.
+    Lock,
+    /// A semaphore's permits.
+    Semaphore,
+}
+
+impl HoldOf {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Lock => Kind::Lock,
+            Self::Semaphore => Kind::Semaphore,
+        }
+    }
+}
+
 /// The answer to an attempt at a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
@@ -290,9 +308,9 @@ impl Engine {
         }
     }
 
-    /// Frees a hold by the lock's name and its token.
-    pub fn release_by_name(&self, name: &Name, token: u64, now_ns: u64) -> Released {
-        let object = self.object(Kind::Lock, name);
+    /// Frees a hold by what it is of and its token.
+    pub fn release_by_name(&self, of: HoldOf, name: &Name, token: u64, now_ns: u64) -> Released {
+        let object = self.object(of.kind(), name);
         match self.find_object(&object) {
             Some(found) => match self.permit_of_token(found.cell, token) {
                 Some((index, hold)) => self.release_by_permit(index, hold, now_ns),
@@ -358,16 +376,17 @@ impl Engine {
         self.renew_grant(grant, None, now_ns, lease_ns)
     }
 
-    /// [`renew`](Self::renew) by the lock's name and the hold's token. Fails also once the holder's
+    /// [`renew`](Self::renew) by what the hold is of and its token. Fails also once the holder's
     /// session is gone.
     pub fn renew_by_name(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        let renewed = self.renew_live(name, token, None, now_ns, lease_ns)?;
+        let renewed = self.renew_live(of, name, token, None, now_ns, lease_ns)?;
         Ok(renewed.map_or(Renewed::NotHeld, |grant| Renewed::Until(grant.deadline_ns)))
     }
 
@@ -401,23 +420,25 @@ impl Engine {
         }))
     }
 
-    /// [`transfer`](Self::transfer) by the lock's name and the hold's token: how a process takes over
+    /// [`transfer`](Self::transfer) by what the hold is of and its token: how a process takes over
     /// a hold that it was handed. Gives the grant, so that the new holder can release by it.
     pub fn adopt(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         to: SessionId,
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
-        self.renew_live(name, token, Some(to), now_ns, lease_ns)
+        self.renew_live(of, name, token, Some(to), now_ns, lease_ns)
     }
 
     /// Renews the hold under `token`, if it is of one who is there, and hands it `to` another session if
     /// one is given; the hold as it is then. In a shared region a system call.
     fn renew_live(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         to: Option<SessionId>,
@@ -426,7 +447,7 @@ impl Engine {
     ) -> Result<Option<Grant>> {
         // Also where there is no such lock.
         check_lease(lease_ns)?;
-        let object = self.object(Kind::Lock, name);
+        let object = self.object(of.kind(), name);
         let Some(found) = self.find_object(&object) else {
             return Ok(None);
         };
