@@ -63,6 +63,15 @@ pub enum Error {
         /// The lock's name, readable, where it can be told.
         lock: Option<String>,
     },
+    /// An owner that shares a lock with others asked for it alone.
+    #[error(
+        "the owner shares the lock {lock} with others and cannot acquire it alone; upgrade the hold that \
+         it has, or release it first"
+    )]
+    OwnerShares {
+        /// The lock's name, readable.
+        lock: String,
+    },
     /// A duration lies outside its bounds.
     #[error("{what} is {}; it must be {} to {}", Span(*value), Span(*min), Span(*max))]
     Duration {

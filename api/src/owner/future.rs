@@ -10,6 +10,7 @@
 use super::{Entry, OwnerHold, OwnerLock};
 use crate::lock::Acquire;
 use crate::{Error, Result};
+use sprag_core::admission::Wants;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -20,13 +21,18 @@ use std::task::{Context, Poll};
 #[must_use = "futures do nothing unless polled"]
 pub struct OwnerAcquire<'o> {
     lock: OwnerLock<'o>,
+    wants: Wants,
     /// The owner's one wait for the lock, if it is this one's.
     first: Option<Acquire<'static>>,
 }
 
 impl<'o> OwnerAcquire<'o> {
-    pub(super) fn new(lock: OwnerLock<'o>) -> Self {
-        Self { lock, first: None }
+    pub(super) fn new(lock: OwnerLock<'o>, wants: Wants) -> Self {
+        Self {
+            lock,
+            wants,
+            first: None,
+        }
     }
 }
 
@@ -50,7 +56,7 @@ impl<'o> Future for OwnerAcquire<'o> {
             let shared = &this.lock.owner.shared;
             this.lock.owner.space.inner.check_process()?;
             let mut held = shared.held.lock();
-            match this.lock.enter(&mut held)? {
+            match this.lock.enter(&mut held, this.wants)? {
                 Entry::Again(hold) => return Poll::Ready(Ok(hold)),
                 Entry::Behind => {
                     // Under the owner's mutex, so that the first cannot be done unseen.
@@ -66,7 +72,7 @@ impl<'o> Future for OwnerAcquire<'o> {
             }
             drop(held);
             match this.lock.plain() {
-                Ok(lock) => this.first = Some(lock.into_owned().acquire_async()),
+                Ok(lock) => this.first = Some(lock.into_owned().get_async(this.wants)),
                 Err(error) => {
                     let _ = this.lock.settle(Ok(None));
                     return Poll::Ready(Err(error));
