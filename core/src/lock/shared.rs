@@ -101,9 +101,18 @@ impl Engine {
             self.follow_step(cell, state);
             let pool = Pool::decode(state);
             match pool.mode() {
-                Mode::Exclusive(_) | Mode::Upgrading(_)
-                    if pool.mode() != Mode::Upgrading(index) =>
-                {
+                // It has what it wants, but for the lease.
+                Mode::Exclusive(own) if own == index => {
+                    let renewed = self.renew_permit(index, grant.word, None, now_ns, lease_ns);
+                    return Ok(renewed.map_or(Upgrade::NotHeld, |permit| {
+                        Upgrade::Granted(Grant::of_permit(grant.token, index, permit.encode()))
+                    }));
+                }
+                Mode::Exclusive(other) | Mode::Upgrading(other) if other != index => {
+                    // Unless that one is dead, or its lease is over.
+                    if self.reap(cell, by, now_ns, true).is_ok() {
+                        continue;
+                    }
                     return Ok(Upgrade::Conflict);
                 }
                 _ => {}
