@@ -59,7 +59,7 @@ pub struct Grant {
     /// The lock's cell; with [`BY_PERMIT`], the index of a permit.
     cell: u32,
     /// The lock's word as the grant left it: what a release that meets no one expects. Or the permit's.
-    word: u128,
+    pub(crate) word: u128,
 }
 
 /// Set in a grant whose hold is a permit.

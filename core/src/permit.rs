@@ -33,6 +33,9 @@
 //! A renewal and an end exchange the same word, so one of them fails. A permit that has ended is taken out
 //! of its pool by whoever ended it or, should that one die, by whoever next finds too little room there.
 
+#[cfg(all(test, not(loom)))]
+mod stopped;
+
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
 use crate::lock::{Grant, State, until_us};

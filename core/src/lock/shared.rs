@@ -211,7 +211,7 @@ impl Engine {
 
     /// Puts the lock of `grant` back from mode `from`, which names its permit, into plain shared use, and
     /// finds whom that lets in.
-    fn share_plainly(&self, grant: &Grant, from: Mode, now_ns: u64) -> Option<Wake> {
+    pub(crate) fn share_plainly(&self, grant: &Grant, from: Mode, now_ns: u64) -> Option<Wake> {
         let (index, cell) = (grant.permit()?, grant.cell());
         let word = self.objects.state(&self.region, cell);
         for _ in 0..ROUNDS_MAX {
