@@ -599,10 +599,10 @@ impl Engine {
         })
     }
 
-    /// Whether a permit is still the hold of `hold`, whether its lease runs or not.
+    /// Whether a permit is still of the use that `hold` was, whoever has it and whether its lease runs or not.
     pub(crate) fn is_permit_of(&self, index: u32, hold: u128) -> bool {
         let permit = Permit::decode(self.permit(index).load());
-        permit.is_member() && permit.is_same_hold(Permit::decode(hold))
+        permit.is_member() && permit.is_same_use(Permit::decode(hold))
     }
 
     pub(crate) fn is_permit_held(&self, index: u32, hold: u128, now_us: u64) -> bool {

@@ -218,8 +218,12 @@ impl Engine {
             let raw = word.load();
             let pool = Pool::decode(raw);
             // Asked after the word was read: then the permit that it names is this hold's, and not that of
-            // a later one which has the same.
-            if !is_pooled(raw) || pool.mode() != from || !self.is_permit_of(index, grant.word) {
+            // a later one which has the same. An upgrade goes with its hold, should that be handed on.
+            let is_its = match from {
+                Mode::Exclusive(_) => self.is_held(grant, now_ns),
+                _ => self.is_permit_of(index, grant.word),
+            };
+            if !is_pooled(raw) || pool.mode() != from || !is_its {
                 return None;
             }
             let shared = pool.with_mode(Mode::Shared);
