@@ -168,7 +168,7 @@ impl Engine {
         if has_room {
             return Answer::Yes;
         }
-        match self.reap(cell, asker.by, asker.now_ns, asker.probe) {
+        match self.reap(cell, raw, asker.by, asker.now_ns, asker.probe) {
             Ok(()) => Answer::Again,
             Err(next_us) => Answer::No {
                 look_again_ns: next_us.saturating_mul(1_000),

@@ -244,14 +244,15 @@ impl Engine {
         }
     }
 
-    fn permit_token(&self, index: u32) -> &Word {
+    /// The word that has a permit's token.
+    pub(crate) fn permit_token(&self, index: u32) -> &Word {
         self.region.word(self.region.permit_at(index) + TOKEN)
     }
 
-    /// Notes that a hold goes on under another token. Exchanged, with the generation beside it: whoever is
-    /// stopped before may come when the permit is another's.
+    /// Notes that a hold goes on under another token, if its token's word is still what it was `before`: the
+    /// generation is in it, for whoever is stopped before this may come when the permit is another's.
     pub(crate) fn replace_permit_token(&self, index: u32, hold: Permit, before: u64, token: u64) {
-        let (before, after) = (hold.with_token(before), hold.with_token(token));
+        let after = hold.with_token(token);
         let _ = self
             .permit_token(index)
             .compare_exchange(before, after, Relaxed, Relaxed);
@@ -439,24 +440,21 @@ impl Engine {
         Objects::is_lock(&self.region, self.objects.at(cell))
     }
 
-    /// Ends the members of a pool whose lease is over or, with `probe`, whose session is dead, and takes out
-    /// all that have ended. Whether there is more room now; else when the next lease ends, in
-    /// microseconds. Reads every permit in use.
+    /// Ends the members of the pool with the word `raw` whose lease is over or, with `probe`, whose session is dead, and takes out
+    /// all that have ended. Whether there may be more room now, or the word is another; else when the next
+    /// lease ends, in microseconds. Reads every permit in use.
     pub(crate) fn reap(
         &self,
         cell: u32,
+        raw: u128,
         by: SessionId,
         now_ns: u64,
         probe: bool,
     ) -> Result<(), u64> {
         let word = self.objects.state(&self.region, cell);
-        let raw = word.load();
-        if !is_pooled(raw) {
-            return Ok(());
-        }
         self.follow_step(cell, raw);
         let (mut next_us, mut sum) = (u64::MAX, 0_u32);
-        let (mut has_left, mut is_certain) = (false, true);
+        let (mut is_to_look_again, mut is_certain) = (false, true);
         let (now_us, step) = (now_ns / 1_000, Pool::decode(raw).step);
         for_each(&self.region, cell, |index, permit| {
             if permit.phase == CLAIMED {
@@ -468,23 +466,23 @@ impl Engine {
                 || permit.has_expired(now_us)
                 || (probe && permit.by != by && !self.is_alive(permit.by));
             if is_over {
-                let left = self.end_and_take_out(index, permit, now_ns);
-                has_left |= left;
-                // Ended by somebody who has not taken it out yet: it still counts.
-                is_certain &= left;
+                // Whoever takes it out, or renews it first, the word is another then, or the permit is.
+                self.end_and_take_out(index, permit, now_ns);
+                is_to_look_again = true;
             } else {
                 next_us = next_us.min(permit.until_us);
                 sum = sum.saturating_add(self.permit_record(index).amount);
             }
             true
         });
-        if has_left {
+        // Also where somebody left, or joined, while they were counted.
+        if is_to_look_again || word.load() != raw {
             return Ok(());
         }
         let pool = Pool::decode(raw);
         // No member came or went while they were counted, so this is what they have. It differs only after
         // damage, or after a session that was taken for dead went on.
-        if is_certain && pool.used != sum && word.load() == raw {
+        if is_certain && pool.used != sum {
             let counted = Pool { used: sum, ..pool };
             let _ = word.compare_exchange(raw, counted.encode());
             return Ok(());

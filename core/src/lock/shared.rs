@@ -20,6 +20,7 @@ use crate::pool::{Mode, Pool, is_pooled};
 use crate::session::{Process, SessionId};
 use crate::table::{Entry as _, Found, ROUNDS_MAX, phase};
 use crate::waiter::Wake;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// The answer to an attempt to have alone what one shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,12 +106,12 @@ impl Engine {
                 Mode::Exclusive(own) if own == index => {
                     let renewed = self.renew_permit(index, grant.word, None, now_ns, lease_ns);
                     return Ok(renewed.map_or(Upgrade::NotHeld, |permit| {
-                        Upgrade::Granted(Grant::of_permit(grant.token, index, permit.encode()))
+                        Upgrade::Granted(Grant::of_permit(pool.token, index, permit.encode()))
                     }));
                 }
                 Mode::Exclusive(other) | Mode::Upgrading(other) if other != index => {
                     // Unless that one is dead, or its lease is over.
-                    if self.reap(cell, by, now_ns, true).is_ok() {
+                    if self.reap(cell, state, by, now_ns, true).is_ok() {
                         continue;
                     }
                     return Ok(Upgrade::Conflict);
@@ -126,7 +127,7 @@ impl Engine {
                 continue;
             }
             // The dead share nothing any more.
-            if self.reap(cell, by, now_ns, true).is_ok() {
+            if self.reap(cell, state, by, now_ns, true).is_ok() {
                 continue;
             }
             let waiting = pool.with_mode(Mode::Upgrading(index)).encode();
@@ -156,6 +157,7 @@ impl Engine {
         // The lease first: once that is over, so is the hold.
         let (now_ns, lease_ns) = (asker.now_ns, asker.lease_ns);
         let permit = self.renew_permit(index, grant.word, None, now_ns, lease_ns)?;
+        let before = self.permit_token(index).load(Relaxed);
         let pool = Pool::decode(found.state);
         let token = pool.token + 1;
         if token > TOKEN_MAX {
@@ -164,7 +166,7 @@ impl Engine {
         let alone = Pool { token, ..pool }.with_mode(Mode::Exclusive(index));
         let word = self.region.wide(found.at);
         word.compare_exchange(found.state, alone.encode()).ok()?;
-        self.replace_permit_token(index, permit, grant.token, token);
+        self.replace_permit_token(index, permit, before, token);
         Some(Grant::of_permit(token, index, permit.encode()))
     }
 

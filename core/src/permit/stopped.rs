@@ -214,8 +214,8 @@ fn property_3_a_token_that_comes_late_is_not_noted_for_the_next_hold() {
     // same token.
     engine.release(&first, || 0);
     let next = share(&engine, me, 0);
-    let before = engine.permit_record(index).token;
-    engine.replace_permit_token(index, permit, before, before + 5);
+    let token = engine.permit_record(index).token;
+    engine.replace_permit_token(index, permit, permit.with_token(token), token + 5);
     assert_eq!(engine.permit_record(index).token, next.token);
     let released = engine.release_by_name(HoldOf::Lock, &name(&engine), next.token, 0);
     assert_eq!(released, Released::Done { wake: None });

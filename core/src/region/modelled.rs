@@ -14,6 +14,8 @@ impl Region {
     /// - the latest time is read only when a region's file is opened;
     /// - when a wait last looked is compared with the time, which stands still;
     /// - what each session has created is compared with its share, which in memory is the whole;
+    /// - when a permit was granted is for people, and whose share it is of is asked only where there are
+    ///   shares;
     /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
     ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
     ///   idle no sweep leaves anything in the word; for limiter keys see the model at the cap.
@@ -40,6 +42,15 @@ impl Region {
             self.half(self.waiter_at(waiter) + 4).share();
             words(self.waiter_at(waiter) + 8, 2);
             self.word(self.waiter_at(waiter) + 24).leave();
+            words(self.waiter_at(waiter) + 32, 1);
+        }
+        words(header::PERMITS_HIGH, 1);
+        for permit in 0..self.geometry.caps.permits {
+            let at = self.permit_at(permit);
+            self.wide(at).share();
+            words(at + 16, 2);
+            self.word(at + 32).leave();
+            self.word(at + 40).leave();
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
             let count = self.word(counters);

@@ -166,6 +166,7 @@ impl World {
         self.replace(granted.hold, granted.session, grant);
     }
 
+    /// Whoever has a grant of this hold in this session has the new one.
     fn replace(&mut self, hold: usize, session: usize, grant: Grant) {
         for granted in &mut self.grants {
             if (granted.hold, granted.session) == (hold, session) {
