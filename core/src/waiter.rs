@@ -630,12 +630,8 @@ impl Engine {
                         wake,
                     });
                 }
-                Answer::Lost => {
-                    self.leave(ticket);
-                    return Ok(Poll::Lost);
-                }
-                // Nobody else could begin while this one waits, but after its hold was lost.
-                Answer::Conflict => {
+                // Nobody else could begin to wait for that while this one does, but after its hold was lost.
+                Answer::Lost | Answer::Conflict => {
                     self.leave(ticket);
                     return Ok(Poll::Lost);
                 }

@@ -89,7 +89,7 @@ impl Thing {
         if number == SEMAPHORE {
             return beside.map(|hold| hold.want.amount).sum::<u32>() + want.amount <= CAPACITY;
         }
-        beside.all(|hold| !hold.want.alone && !want.alone) && !(is_upgrading && !want.alone)
+        (want.alone || !is_upgrading) && beside.all(|hold| !hold.want.alone && !want.alone)
     }
 
     /// Whether the wait `id`, or a newcomer, can have it now: there is room, and nobody before it is to be
