@@ -70,6 +70,15 @@ pub enum Error {
         /// The circle: what each wait in it waits for.
         deadlock: sprag_core::lock::Deadlock,
     },
+    /// An owner that shares a lock with others asked for it alone.
+    #[error(
+        "the owner shares the lock {lock} with others and cannot acquire it alone; upgrade the hold that \
+         it has, or release it first"
+    )]
+    OwnerShares {
+        /// The lock's name, readable.
+        lock: String,
+    },
     /// A duration lies outside its bounds.
     #[error("{what} is {}; it must be {} to {}", Span(*value), Span(*min), Span(*max))]
     Duration {

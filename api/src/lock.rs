@@ -7,7 +7,7 @@ use crate::wait::{Granted, Want};
 use crate::{Error, Owner, Result, Space};
 use sprag_core::Name;
 use sprag_core::admission::Wants;
-use sprag_core::lock::{Grant, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
+use sprag_core::lock::{Grant, HoldOf, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
 use sprag_core::readable::Readable;
 use std::fmt;
 use std::future::Future;
@@ -268,11 +268,15 @@ impl<'s> Lock<'s> {
     /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`].
     /// [`Error::Lost`] if the lock is not held under this token.
     pub fn release_token(&self, token: u64) -> Result<()> {
+        self.release_token_of(HoldOf::Lock, token)
+    }
+
+    pub(crate) fn release_token_of(&self, of: HoldOf, token: u64) -> Result<()> {
         let inner = &*self.space;
         inner.check_process()?;
         let released = inner
             .engine
-            .release_by_name(&self.name, token, inner.precise_ns());
+            .release_by_name(of, &self.name, token, inner.precise_ns());
         if finish_release(inner, released) {
             Ok(())
         } else {
@@ -283,13 +287,17 @@ impl<'s> Lock<'s> {
     /// Sets the lease of the hold with this token to this handle's, from now. [`Error::Lost`] if the lock
     /// is not held under this token, or its lease is over.
     pub fn renew_token(&self, token: u64) -> Result<()> {
+        self.renew_token_of(HoldOf::Lock, token)
+    }
+
+    pub(crate) fn renew_token_of(&self, of: HoldOf, token: u64) -> Result<()> {
         let inner = &*self.space;
         inner.check_process()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         match inner
             .engine
-            .renew_by_name(&self.name, token, now_ns, self.lease_ns)?
+            .renew_by_name(of, &self.name, token, now_ns, self.lease_ns)?
         {
             Renewed::Until(_) => Ok(()),
             Renewed::NotHeld => Err(Error::lost(Some(&self.name()), token)),
@@ -300,13 +308,20 @@ impl<'s> Lock<'s> {
     /// goes from one process to another. In the space that has it already, both are the same hold. [`Error::Lost`] if the lock is not held under this token, or its
     /// lease is over.
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
+        self.adopt_token_of(HoldOf::Lock, token)
+    }
+
+    pub(crate) fn adopt_token_of(&self, of: HoldOf, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space;
         inner.check_process()?;
         inner.check_session()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);
-        match inner.engine.adopt(name, token, to, now_ns, self.lease_ns)? {
+        match inner
+            .engine
+            .adopt(of, name, token, to, now_ns, self.lease_ns)?
+        {
             Some(grant) => Ok(self.hold(grant, now_ns)),
             None => Err(Error::lost(Some(&self.name()), token)),
         }

@@ -212,7 +212,7 @@ impl Engine {
         if has_room {
             return Answer::Yes;
         }
-        match self.reap(cell, asker.by, asker.now_ns, asker.probe) {
+        match self.reap(cell, raw, asker.by, asker.now_ns, asker.probe) {
             Ok(()) => Answer::Again,
             Err(next_us) => Answer::No {
                 look_again_ns: next_us.saturating_mul(1_000),
@@ -225,6 +225,8 @@ impl Engine {
         let is_in_the_way = |waiter: &Waiter| {
             asker.number.is_none_or(|number| waiter.number < number)
                 && !(wants == Wants::Shared && waiter.wants == 1)
+                // Whom an upgrade keeps out, the lock's word says, for as long as its hold is there.
+                && waiter.wants != UPGRADE
         };
         let (now_ns, probe) = (asker.now_ns, asker.probe);
         let first = match wants {

@@ -250,12 +250,17 @@ impl Engine {
             self.objects
                 .find_or_insert(&self.region, &actor, hash, object, now_ns)
         };
-        match insert() {
+        let insert = || match insert() {
             Err(error) if chunk::is_lacking(&error) && self.reclaim_long_names(by, now_ns) => {
                 insert()
             }
+            result => result,
+        };
+        match insert() {
             // What the dead share is in use by all that its word says.
             Err(Error::Full { .. } | Error::ShareExceeded { .. }) if self.reap_all(now_ns) => {
+                // Relaxed: a hint of this process.
+                self.used.long_quiet_until_us.store(0, Relaxed);
                 insert()
             }
             result => result,

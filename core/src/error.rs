@@ -82,6 +82,15 @@ pub enum Error {
         /// How many were asked for.
         asked: u32,
     },
+    /// A hold of a semaphore's permits was to be made exclusive or shared, as only a hold of a lock can be.
+    #[error(
+        "the hold under token {token} is of a semaphore, and only one of a lock can be upgraded or \
+         downgraded; release it, and acquire as many permits as are wanted"
+    )]
+    NotALock {
+        /// The token of the hold.
+        token: u64,
+    },
     /// The limiter was removed while in use.
     #[error("the limiter {limiter} no longer exists; open it again")]
     LimiterGone {

@@ -69,7 +69,7 @@ pub struct Grant {
     /// The lock's cell; with [`BY_PERMIT`], the index of a permit.
     cell: u32,
     /// The lock's word as the grant left it: what a release that meets no one expects. Or the permit's.
-    word: u128,
+    pub(crate) word: u128,
 }
 
 /// Set in a grant whose hold is a permit.
@@ -105,6 +105,24 @@ impl Grant {
         match self.permit() {
             Some(_) => Permit::decode(self.word).cell,
             None => self.cell,
+        }
+    }
+}
+
+/// What a hold is of, beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldOf {
+    /// A lock, alone or shared.
+    Lock,
+    /// A semaphore's permits.
+    Semaphore,
+}
+
+impl HoldOf {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Lock => Kind::Lock,
+            Self::Semaphore => Kind::Semaphore,
         }
     }
 }
@@ -352,9 +370,9 @@ impl Engine {
         }
     }
 
-    /// Frees a hold by the lock's name and its token.
-    pub fn release_by_name(&self, name: &Name, token: u64, now_ns: u64) -> Released {
-        let object = self.object(Kind::Lock, name);
+    /// Frees a hold by what it is of and its token.
+    pub fn release_by_name(&self, of: HoldOf, name: &Name, token: u64, now_ns: u64) -> Released {
+        let object = self.object(of.kind(), name);
         match self.find_object(&object) {
             Some(found) => match self.permit_of_token(found.cell, token) {
                 Some((index, hold)) => self.release_by_permit(index, hold, now_ns),
@@ -430,16 +448,17 @@ impl Engine {
         self.renew_grant(grant, None, now_ns, lease_ns)
     }
 
-    /// [`renew`](Self::renew) by the lock's name and the hold's token. Fails also once the holder's
+    /// [`renew`](Self::renew) by what the hold is of and its token. Fails also once the holder's
     /// session is gone.
     pub fn renew_by_name(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        let renewed = self.renew_live(name, token, None, now_ns, lease_ns)?;
+        let renewed = self.renew_live(of, name, token, None, now_ns, lease_ns)?;
         Ok(renewed.map_or(Renewed::NotHeld, |grant| Renewed::Until(grant.deadline_ns)))
     }
 
@@ -473,23 +492,25 @@ impl Engine {
         }))
     }
 
-    /// [`transfer`](Self::transfer) by the lock's name and the hold's token: how a process takes over
+    /// [`transfer`](Self::transfer) by what the hold is of and its token: how a process takes over
     /// a hold that it was handed. Gives the grant, so that the new holder can release by it.
     pub fn adopt(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         to: SessionId,
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
-        self.renew_live(name, token, Some(to), now_ns, lease_ns)
+        self.renew_live(of, name, token, Some(to), now_ns, lease_ns)
     }
 
     /// Renews the hold under `token`, if it is of one who is there, and hands it `to` another session if
     /// one is given; the hold as it is then. In a shared region a system call.
     fn renew_live(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         to: Option<SessionId>,
@@ -498,7 +519,7 @@ impl Engine {
     ) -> Result<Option<Grant>> {
         // Also where there is no such lock.
         check_lease(lease_ns)?;
-        let object = self.object(Kind::Lock, name);
+        let object = self.object(of.kind(), name);
         let Some(found) = self.find_object(&object) else {
             return Ok(None);
         };

@@ -63,7 +63,7 @@ pub(crate) enum Kind {
     Lock = 1,
     Fence = 2,
     Limiter = 3,
-    Semaphore = 6,
+    Semaphore = 7,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {

@@ -83,6 +83,14 @@ macro_rules! cases {
                 a_hold_is_downgraded_and_upgraded_in_place,
                 a_second_who_upgrades_is_told_and_keeps_its_share,
                 who_wants_a_lock_alone_is_not_starved_by_those_who_share_it,
+                each_share_has_a_lease_of_its_own,
+                a_share_that_is_kept_alive_stays_so_through_downgrade_and_upgrade,
+                a_share_is_detached_adopted_renewed_and_released_by_its_token,
+                a_break_ends_all_who_share_and_is_written_down,
+                a_wait_for_a_share_or_an_upgrade_that_ends_leaves_nothing,
+                futures_of_shares_are_woken_and_leave_nothing_when_dropped,
+                an_inspection_tells_who_shares_a_lock,
+                a_region_without_room_for_another_share_says_so,
             ]
         );
         $crate::conformance::instantiate!(
@@ -92,6 +100,11 @@ macro_rules! cases {
                 no_more_permits_are_out_than_there_are,
                 waiters_for_permits_are_served_in_order_whatever_they_want,
                 numbers_of_permits_out_of_bounds_and_another_capacity_are_errors,
+                permits_of_one_whose_lease_is_over_come_back,
+                permits_are_detached_adopted_renewed_and_released_by_their_token,
+                a_wait_for_permits_that_ends_lets_the_next_one_in,
+                a_hold_of_permits_is_shared_and_cannot_be_had_alone,
+                a_semaphore_that_nobody_uses_can_have_another_capacity_once_its_entry_is_gone,
             ]
         );
         $crate::conformance::instantiate!(
@@ -137,6 +150,8 @@ macro_rules! cases {
                 an_owner_kept_alive_at_any_depth_outlives_its_ttl_until_the_last_release,
                 every_depth_follows_a_loss_and_a_later_hold_is_not_theirs,
                 a_callback_may_have_a_hold_of_the_owner_to_drop,
+                an_owner_shares_a_lock_once_and_upgrades_rather_than_wait_for_itself,
+                threads_of_an_owner_wait_while_one_upgrades,
             ]
         );
         $crate::conformance::instantiate!(

@@ -1,6 +1,6 @@
 //! An actor: one process at work on the region, each of its calls journaled and any of them struck.
 
-use crate::journal::{Entry, Journal, Op, Outcome};
+use crate::journal::{Entry, Journal, Op, Outcome, WHOLE};
 use crate::process::now_ns;
 use sprag::{Caps, Error, Fence, Hold, Limiter, Space};
 use sprag_core::sync::steps;
@@ -16,6 +16,9 @@ const CLOCK_MARGIN_NS: u64 = 20_000;
 
 /// Keys from here on have names too long for their cell.
 pub(crate) const LONG: u64 = 1_000;
+
+/// How many permits semaphores have.
+pub(crate) const PERMITS: u32 = 3;
 
 /// The name of a key, of a lock, a fence or a limiter's key.
 pub(crate) fn name_of(key: u64) -> Vec<u8> {
@@ -135,7 +138,18 @@ impl Actor {
         key: u64,
         call: impl FnOnce() -> Result<Option<Hold<'s>>, Error>,
     ) -> Result<Option<Held<'s>>, Error> {
+        self.granted_part(op, key, WHOLE, call)
+    }
+
+    fn granted_part<'s>(
+        &self,
+        op: Op,
+        key: u64,
+        part: u64,
+        call: impl FnOnce() -> Result<Option<Hold<'s>>, Error>,
+    ) -> Result<Option<Held<'s>>, Error> {
         let entry = self.journal.begin(self.role, self.by, op, key, 0);
+        entry.set_part(part);
         let result = self.struck(op, call);
         let held = match result {
             Ok(Some(hold)) => Held { hold, entry, key },
@@ -174,6 +188,91 @@ impl Actor {
     ) -> Result<Option<Held<'s>>, Error> {
         let lock = space.lock(&name_of(key))?.ttl(ttl)?;
         self.granted(op, key, || lock.acquire_timeout(timeout))
+    }
+
+    /// Takes the lock beside others, waiting for at most `timeout`; at once if that is zero.
+    pub(crate) fn share<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let lock = space.lock(&name_of(key))?.ttl(ttl)?;
+        self.granted_part(op, key, 1, || {
+            if timeout.is_zero() {
+                lock.try_acquire_shared()
+            } else {
+                lock.acquire_shared_timeout(timeout)
+            }
+        })
+    }
+
+    /// Takes permits of the semaphore of this key, which has [`PERMITS`].
+    pub(crate) fn permits<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        permits: u32,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let semaphore = space.semaphore(&name_of(key), PERMITS)?.ttl(ttl)?;
+        let part = u64::from(permits) * WHOLE / u64::from(PERMITS);
+        self.granted_part(op, key, part, || {
+            if timeout.is_zero() {
+                semaphore.try_acquire(permits)
+            } else {
+                semaphore.acquire_timeout(permits, timeout)
+            }
+        })
+    }
+
+    /// Has alone what was shared, if that is so within `timeout`.
+    pub(crate) fn upgrade(&self, op: Op, held: &mut Held<'_>, timeout: Duration) -> bool {
+        let entry = self
+            .journal
+            .begin(self.role, self.by, op, held.key, held.token());
+        let upgraded = self.struck(op, || held.hold.upgrade_timeout(timeout));
+        match upgraded {
+            Ok(true) => {
+                held.entry.leave();
+                held.entry = entry;
+                held.claim();
+                entry.end(Outcome::Yes, held.token());
+                true
+            }
+            Ok(false) | Err(Error::Lost { .. }) => {
+                entry.end(Outcome::No, 0);
+                false
+            }
+            Err(error) => panic!("an upgrade fails: {error}"),
+        }
+    }
+
+    /// Shares what was had alone.
+    pub(crate) fn downgrade(&self, op: Op, held: &mut Held<'_>) -> bool {
+        // Others may share it before the call returns.
+        held.entry.leave();
+        let entry = self
+            .journal
+            .begin(self.role, self.by, op, held.key, held.token());
+        entry.set_part(1);
+        match self.struck(op, || held.hold.downgrade()) {
+            Ok(()) => {
+                held.entry = entry;
+                held.claim();
+                entry.end(Outcome::Yes, held.token());
+                true
+            }
+            Err(Error::Lost { .. }) => {
+                entry.end(Outcome::No, 0);
+                false
+            }
+            Err(error) => panic!("a downgrade fails: {error}"),
+        }
     }
 
     /// Queues as a future, which is polled until it is ready; `pending` runs whenever it is not.

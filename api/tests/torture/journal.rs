@@ -13,7 +13,7 @@ pub(crate) const ROLES: usize = 8;
 pub(crate) const RECORDS: usize = 4_096;
 const WORDS: usize = 16;
 const HEADER: usize = 64;
-const OPS: usize = 48;
+const OPS: usize = 96;
 
 /// What is done to a region: the rows of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,10 +54,24 @@ pub(crate) enum Op {
     OpenSession,
     CloseSession,
     Create,
+    Share,
+    ShareBeside,
+    ShareWait,
+    ReleaseShare,
+    LeaveOthers,
+    RenewShare,
+    Upgrade,
+    UpgradeWait,
+    Downgrade,
+    DowngradeUpgraded,
+    BreakShared,
+    TakePermits,
+    WaitPermits,
+    ReleasePermits,
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 35] = [
+    pub(crate) const ALL: [(Self, &'static str); 49] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -93,6 +107,20 @@ impl Op {
         (Self::OpenSession, "session: open"),
         (Self::CloseSession, "session: close"),
         (Self::Create, "region: create"),
+        (Self::Share, "share, free"),
+        (Self::ShareBeside, "share, beside another"),
+        (Self::ShareWait, "share, parked in the queue"),
+        (Self::ReleaseShare, "release of the last share"),
+        (Self::LeaveOthers, "release of one share of two"),
+        (Self::RenewShare, "renew a share"),
+        (Self::Upgrade, "upgrade, alone"),
+        (Self::UpgradeWait, "upgrade, waiting for another"),
+        (Self::Downgrade, "downgrade"),
+        (Self::DowngradeUpgraded, "downgrade after an upgrade"),
+        (Self::BreakShared, "break of shares"),
+        (Self::TakePermits, "permits: take"),
+        (Self::WaitPermits, "permits: parked in the queue"),
+        (Self::ReleasePermits, "permits: release"),
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -142,7 +170,12 @@ pub(crate) struct Record {
     pub(crate) by: u64,
     /// The limit that a check ran under.
     pub(crate) limit: u64,
+    /// How much of what it is of a hold has, of [`WHOLE`].
+    pub(crate) part: u64,
 }
+
+/// All of a lock or of a semaphore's permits. Divides by the number of those.
+pub(crate) const WHOLE: u64 = 12;
 
 /// A mapping that all of a test's processes share.
 #[derive(Clone, Copy)]
@@ -167,6 +200,7 @@ const LEFT: usize = 7;
 const SEEN: usize = 8;
 const BY: usize = 9;
 const LIMIT: usize = 10;
+const PART: usize = 11;
 
 impl Journal {
     /// Shared with every child forked from now on.
@@ -243,6 +277,7 @@ impl Journal {
         words[KEY].store(key, SeqCst);
         words[ARGUMENT].store(argument, SeqCst);
         words[BY].store(by, SeqCst);
+        words[PART].store(WHOLE, SeqCst);
         words[START].store(now_ns(), SeqCst);
         // Last: what a process that dies before has not begun is no record.
         words[STATE].store((op as u64) << 8, SeqCst);
@@ -289,6 +324,7 @@ impl Journal {
                     seen_ns: get(SEEN),
                     by: get(BY),
                     limit: get(LIMIT),
+                    part: get(PART),
                 });
             }
         }
@@ -309,6 +345,10 @@ impl Journal {
 impl Entry {
     pub(crate) fn set_limit(&self, limit: u64) {
         self.words[LIMIT].store(limit, SeqCst);
+    }
+
+    pub(crate) fn set_part(&self, part: u64) {
+        self.words[PART].store(part, SeqCst);
     }
 
     /// Until when the lock is claimed. Set before the outcome, and anew by each renewal.

@@ -1,6 +1,7 @@
 //! The oracle: what a journal must never show, whoever died or stood still when it was written.
 //!
-//! - **Exclusion**: the times for which two holders took one lock for their own never overlap. Such a
+//! - **Exclusion**: those who took one lock or semaphore for their own at one time never had more of it than
+//!   there is: alone all, shared a part. Such a
 //!   time begins when the acquire returned, and ends when the holder began to give it up, or was last
 //!   known to be alive, when its own lease ended, or when the lock was broken.
 //! - **Tokens**: none is granted twice; of two grants, one of which returned before the other was
@@ -10,7 +11,7 @@
 //!   B + r·w; a check is refused only if those allowed, and those of unknown outcome, leave no room.
 //! - **Fences**: what is admitted never falls; what is rejected was overtaken.
 
-use crate::journal::{Journal, Op, Outcome, Record};
+use crate::journal::{Journal, Op, Outcome, Record, WHOLE};
 use std::collections::BTreeMap;
 
 /// By how much two processes' fast clocks may disagree, in nanoseconds.
@@ -121,9 +122,16 @@ fn kind(op: Op) -> Kind {
         | Op::Reclaim
         | Op::ReclaimLong
         | Op::ReclaimHeld
-        | Op::Refuse => Kind::Grant,
-        Op::Adopt => Kind::Adopt,
-        Op::Break | Op::ReleaseToken => Kind::End,
+        | Op::Refuse
+        | Op::Share
+        | Op::ShareBeside
+        | Op::ShareWait
+        | Op::Upgrade
+        | Op::UpgradeWait
+        | Op::TakePermits
+        | Op::WaitPermits => Kind::Grant,
+        Op::Adopt | Op::Downgrade | Op::DowngradeUpgraded => Kind::Adopt,
+        Op::Break | Op::BreakShared | Op::ReleaseToken => Kind::End,
         Op::Check
         | Op::CheckInsert
         | Op::CheckLong
@@ -141,7 +149,11 @@ fn kind(op: Op) -> Kind {
         | Op::FinishUpdate
         | Op::OpenSession
         | Op::CloseSession
-        | Op::Create => Kind::Other,
+        | Op::Create
+        | Op::ReleaseShare
+        | Op::LeaveOthers
+        | Op::RenewShare
+        | Op::ReleasePermits => Kind::Other,
     }
 }
 
@@ -208,6 +220,8 @@ fn judge_exclusion(
                 matches!(kind(end.op), Kind::End | Kind::Adopt)
                     && !std::ptr::eq(*end, hold)
                     && match end.outcome {
+                        // A break of shares ends all that there are.
+                        Outcome::Yes if end.op == Op::BreakShared => end.end_ns > hold.start_ns,
                         Outcome::Yes => end.token == hold.token && end.end_ns > hold.start_ns,
                         Outcome::No => false,
                         Outcome::Unknown => true,
@@ -220,14 +234,16 @@ fn judge_exclusion(
         .filter(|(from_ns, until_ns, _)| from_ns < until_ns)
         .collect();
     claims.sort_by_key(|(from_ns, ..)| *from_ns);
-    for pair in claims.windows(2) {
-        let ((_, until_ns, one), (from_ns, _, two)) = (&pair[0], &pair[1]);
-        if from_ns < until_ns {
+    let mut at_once: Vec<(u64, &Record)> = Vec::new();
+    for (from_ns, until_ns, hold) in claims {
+        at_once.retain(|(until_ns, _)| *until_ns > from_ns);
+        let taken: u64 = at_once.iter().map(|(_, other)| other.part).sum();
+        if taken + hold.part > WHOLE {
             problems.push(format!(
-                "lock {key}: two hold it for {} ns: {one:?} and {two:?}",
-                until_ns - from_ns
+                "lock {key}: two hold it, or too many have a part: {hold:?} beside {at_once:?}"
             ));
         }
+        at_once.push((until_ns, hold));
     }
 }
 
@@ -374,6 +390,14 @@ mod tests {
         second.leave();
         third.leave();
         assert!(found(&journal, "two hold it"));
+
+        journal.reset();
+        for by in 1..=3 {
+            grant(&journal, by, by).set_part(WHOLE / 3);
+        }
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
+        grant(&journal, 4, 4).set_part(1);
+        assert!(found(&journal, "too many have a part"));
 
         journal.reset();
         grant(&journal, 1, 5).leave();

@@ -199,7 +199,12 @@ impl Cue {
 
     /// Whether the operation is one that waits for a lock.
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self.op, Op::Wait | Op::Future)
+        matches!(self.op, Op::Wait | Op::Future | Op::ShareWait)
+    }
+
+    /// Whether it is one that waits for permits.
+    pub(crate) fn is_waiting_for_permits(&self) -> bool {
+        self.op == Op::WaitPermits
     }
 
     /// Companion: lets a stopped victim go on.

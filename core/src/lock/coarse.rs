@@ -481,7 +481,7 @@ impl Engine {
                 if Pool::decode(state).used == 0 {
                     return None;
                 }
-                match self.reap(found.cell, asker.by, asker.now_ns, asker.probe) {
+                match self.reap(found.cell, state, asker.by, asker.now_ns, asker.probe) {
                     Ok(()) => Answer::Again,
                     Err(next_us) => Answer::No {
                         look_again_ns: next_us.saturating_mul(1_000),

@@ -14,6 +14,8 @@ impl Region {
     /// - the latest time is read only when a region's file is opened;
     /// - when a wait last looked is compared with the time, which stands still;
     /// - what each session has created is compared with its share, which in memory is the whole;
+    /// - when a permit was granted is for people, and whose share it is of is asked only where there are
+    ///   shares;
     /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
     ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
     ///   idle no sweep leaves anything in the word; for limiter keys see the model at the cap.
@@ -49,8 +51,18 @@ impl Region {
             self.half(self.waiter_at(waiter)).share();
             self.half(self.waiter_at(waiter) + 4).share();
             words(self.waiter_at(waiter) + 8, 2);
-            for at in [24, 32, 40, 48] {
+            for at in [24, 40, 48] {
                 self.word(self.waiter_at(waiter) + at).leave();
+            }
+            words(self.waiter_at(waiter) + 32, 1);
+        }
+        words(header::PERMITS_HIGH, 1);
+        for permit in 0..self.geometry.caps.permits {
+            let at = self.permit_at(permit);
+            self.wide(at).share();
+            words(at + 16, 2);
+            for at in [32, 40, 48].map(|offset| at + offset) {
+                self.word(at).leave();
             }
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {

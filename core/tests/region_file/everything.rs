@@ -5,7 +5,7 @@
 #![allow(dead_code)]
 
 use fastrand::Rng;
-use sprag_core::lock::Attempt;
+use sprag_core::lock::{Attempt, HoldOf};
 use sprag_core::session::Process;
 use sprag_core::waiter::Sleeper;
 use sprag_core::{Engine, Error, Finding, Limit, Result, SessionId};
@@ -111,10 +111,13 @@ fn use_lock(
     }
     note(answers, attempt);
     let token = engine.lock_status(&name, now_ns).map_or(1, |s| s.token);
-    note(answers, engine.adopt(&name, token, by, now_ns, lease_ns));
     note(
         answers,
-        engine.renew_by_name(&name, token, now_ns, lease_ns),
+        engine.adopt(HoldOf::Lock, &name, token, by, now_ns, lease_ns),
+    );
+    note(
+        answers,
+        engine.renew_by_name(HoldOf::Lock, &name, token, now_ns, lease_ns),
     );
     match engine.enqueue(&name, by, now_ns, random.u64(..)) {
         Ok(ticket) => {
@@ -136,7 +139,7 @@ fn use_lock(
         Err(error) => drop(answers.insert(kind(&error))),
     }
     engine.break_lock(&name, Process::default(), now_ns);
-    engine.release_by_name(&name, token, now_ns);
+    engine.release_by_name(HoldOf::Lock, &name, token, now_ns);
 }
 
 /// One that a used region has, or any other.

@@ -4,5 +4,6 @@
 mod fence;
 mod limiter;
 mod lock;
+mod shared;
 mod table;
 mod waiter;

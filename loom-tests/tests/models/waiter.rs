@@ -74,7 +74,11 @@ fn check_woken(
 /// Checks that a region in which all is over holds no trace of a wait.
 fn check_nothing_left(engine: &Engine, name: &Name, by: SessionId) {
     let left = engine.lock_status(name, MS).unwrap();
-    assert_eq!((left.hold, left.waiters), (None, 0), "left behind: a wait");
+    assert_eq!(
+        (left.holds, left.waiters),
+        (Vec::new(), 0),
+        "left behind: a wait"
+    );
     let grant = hold(engine, name, by);
     assert_eq!(grant.token, left.token + 1, "tokens: they are consecutive");
     let tickets: Vec<Ticket> = (0..engine.region().caps().waiters)
