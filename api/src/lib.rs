@@ -1,4 +1,4 @@
-//! Sprag: locks with fencing tokens and leases, rate limiters and fences, at memory speed.
+//! Sprag: locks with fencing tokens and leases, rate limiters, fences and counters, at memory speed.
 //!
 //! A [`Space`] is a set of named objects, opened by URL; the URL decides how far it reaches:
 //!
@@ -54,6 +54,7 @@ mod background;
 // Hidden: for this workspace's own command, benches and tests, and no part of what users build on.
 #[doc(hidden)]
 pub mod clock;
+mod counter;
 mod error;
 mod fence;
 // Hidden for the same reason.
@@ -69,6 +70,7 @@ mod space;
 mod wait;
 
 pub use clock::ManualClock;
+pub use counter::{Added, Counter};
 pub use error::Error;
 pub use fence::Fence;
 pub use host::HostError;
@@ -76,7 +78,7 @@ pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
 pub use owner::{Owner, OwnerAcquire, OwnerHold, OwnerLock};
-pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
+pub use space::{CounterInfo, IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::BreakRecord;

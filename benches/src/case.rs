@@ -18,6 +18,8 @@ pub enum Work {
     Refuse,
     /// Lock and unlock by key.
     Lock,
+    /// Add one to a counter by key.
+    Add,
 }
 
 /// A case.

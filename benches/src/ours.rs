@@ -77,6 +77,11 @@ pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
             }
         }));
     }
+    if case.work == Work::Add {
+        return Ok(Side::new(case.threads, operations, move |thread| {
+            add(&home, &sequences[thread], passes)
+        }));
+    }
     let limiter = home.limiter(case.rate())?;
     fill_limiter(&limiter, case)?;
     if case.is_text {
@@ -161,6 +166,17 @@ fn lock_and_unlock(home: &Home, keys: &[Key], passes: usize) -> Result<u64> {
         }
     }
     Ok(admitted)
+}
+
+#[inline(never)]
+fn add(home: &Home, keys: &[Key], passes: usize) -> Result<u64> {
+    let mut added = 0;
+    for _ in 0..passes {
+        for key in keys {
+            added += u64::from(home.space.counter(key)?.add(1)? > 0);
+        }
+    }
+    Ok(added)
 }
 
 /// As [`lock_and_unlock`] where another thread may hold the key: the peers wait for it, so we do.

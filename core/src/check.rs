@@ -201,7 +201,7 @@ impl Engine {
     ) {
         let kind = Objects::kind(&self.region, at);
         let name = Objects::name(&self.region, at);
-        if ![Kind::Lock, Kind::Fence, Kind::Limiter]
+        if ![Kind::Lock, Kind::Fence, Kind::Limiter, Kind::Counter]
             .map(|kind| kind as u8)
             .contains(&kind)
         {

@@ -1,4 +1,4 @@
-//! The objects table: locks, fences and limiter names, one 64-byte cell each.
+//! The objects table: locks, fences, counters and limiter names, one 64-byte cell each.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -24,6 +24,7 @@
 //! | 64..128 | value |
 
 use crate::chunk;
+use crate::counter;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
@@ -58,6 +59,7 @@ pub(crate) enum Kind {
     Lock = 1,
     Fence = 2,
     Limiter = 3,
+    Counter = 4,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -68,7 +70,7 @@ fn with_serial(phase: u128, serial: u64) -> u128 {
     phase | u128::from(serial.min(TOKEN_MAX)) << SERIAL
 }
 
-/// The state of a live fence or limiter name.
+/// The state of a live fence, counter or limiter name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plain {
     pub(crate) serial: u64,
@@ -109,6 +111,11 @@ impl Objects {
         Self::kind(region, at) == Kind::Lock as u8
     }
 
+    /// Whether a cell is a counter's.
+    pub(crate) fn is_counter(region: &Region, at: usize) -> bool {
+        Self::kind(region, at) == Kind::Counter as u8
+    }
+
     fn name_len(region: &Region, at: usize) -> usize {
         (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize
     }
@@ -143,7 +150,7 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, fence or limiter";
+    const WHAT: &'static str = "lock, fence, counter or limiter";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -188,7 +195,7 @@ impl Flavour for Objects {
     }
 
     /// A lock is idle when nobody holds it and nobody waits for it: neither a holder whose lease is
-    /// over or whose session is gone counts, nor a waiter that gave up or is gone.
+    /// over or whose session is gone counts, nor a waiter that gave up or is gone. A counter is at 0.
     fn idle(
         region: &Region,
         cell: u32,
@@ -197,6 +204,9 @@ impl Flavour for Objects {
         now_ns: u64,
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
+        if Self::is_counter(region, at) {
+            return counter::idle(live);
+        }
         if !Self::is_lock(region, at) {
             return Idle::Never;
         }

@@ -51,13 +51,18 @@ pub(crate) enum Op {
     FinishUpdate,
     Admit,
     AdmitInsert,
+    Add,
+    AddInsert,
+    AddReclaim,
+    AddWithin,
+    CounterGet,
     OpenSession,
     CloseSession,
     Create,
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 35] = [
+    pub(crate) const ALL: [(Self, &'static str); 40] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -90,6 +95,11 @@ impl Op {
         (Self::FinishUpdate, "limiter: finish another's change"),
         (Self::Admit, "fence: admit"),
         (Self::AdmitInsert, "fence: admit, first"),
+        (Self::Add, "counter: add"),
+        (Self::AddInsert, "counter: add, first"),
+        (Self::AddReclaim, "counter: add, reclaiming one at 0"),
+        (Self::AddWithin, "counter: add within bounds"),
+        (Self::CounterGet, "counter: get"),
         (Self::OpenSession, "session: open"),
         (Self::CloseSession, "session: close"),
         (Self::Create, "region: create"),

@@ -8,9 +8,11 @@
 //!   outcome may have taken, unless idle locks were reclaimed.
 //! - **Limits**: in every interval of length w, checks that lie wholly within it were allowed at most
 //!   B + r·w; a check is refused only if those allowed, and those of unknown outcome, leave no room.
+//! - **Counters**: see [`oracle_counter`](crate::oracle_counter).
 //! - **Fences**: what is admitted never falls; what is rejected was overtaken.
 
 use crate::journal::{Journal, Op, Outcome, Record};
+use crate::oracle_counter::judge_counter;
 use std::collections::BTreeMap;
 
 /// By how much two processes' fast clocks may disagree, in nanoseconds.
@@ -65,6 +67,7 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     let mut by_lock: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     let mut by_limit: BTreeMap<(u64, u64), Vec<Record>> = BTreeMap::new();
     let mut by_fence: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    let mut by_counter: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     for record in records {
         match kind(record.op) {
             Kind::Grant | Kind::Adopt | Kind::End => {
@@ -75,6 +78,7 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
                 .or_default()
                 .push(record),
             Kind::Admit => by_fence.entry(record.key).or_default().push(record),
+            Kind::Count => by_counter.entry(record.key).or_default().push(record),
             Kind::Other => {}
         }
     }
@@ -92,6 +96,9 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     for (key, records) in &by_fence {
         judge_fence(*key, records, &mut problems);
     }
+    for (key, records) in &by_counter {
+        judge_counter(*key, records, &mut problems);
+    }
     problems
 }
 
@@ -104,6 +111,7 @@ enum Kind {
     End,
     Check,
     Admit,
+    Count,
     Other,
 }
 
@@ -132,6 +140,7 @@ fn kind(op: Op) -> Kind {
         | Op::CheckReclaim
         | Op::CheckConvert => Kind::Check,
         Op::Admit | Op::AdmitInsert => Kind::Admit,
+        Op::Add | Op::AddInsert | Op::AddReclaim | Op::AddWithin | Op::CounterGet => Kind::Count,
         Op::Release
         | Op::HandOn
         | Op::Renew

@@ -42,7 +42,7 @@ const ROOMY: Caps = Caps {
 };
 
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 18] = [
+const MIX: [Op; 20] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -59,6 +59,8 @@ const MIX: [Op; 18] = [
     Op::CheckLong,
     Op::UpdateLimit,
     Op::Admit,
+    Op::Add,
+    Op::AddWithin,
     Op::OpenSession,
     Op::CloseSession,
 ];
@@ -68,6 +70,9 @@ const AIM: usize = 16;
 const TOKENS: usize = 8;
 
 const FENCE: u64 = 30;
+/// A counter that only rises, and one that keeps its bounds.
+const HITS: u64 = 31;
+const STOCK: u64 = 32;
 
 /// A process at random work.
 struct Worker {
@@ -154,7 +159,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..16) {
+        match self.random.u32(0..18) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -214,6 +219,18 @@ impl Worker {
                 let op = self.op(Op::Check);
                 let key = self.random.u64(5..8);
                 self.actor.check(op, &limiters.changing, WIDER, key, 1);
+            }
+            15 => {
+                let hits = space.counter(&name_of(HITS)).expect("a name");
+                let op = self.op(Op::Add);
+                self.actor.add(op, &hits, HITS, self.random.i64(1..4));
+            }
+            16 => {
+                let stock = space.counter(&name_of(STOCK)).expect("a name");
+                let op = self.op(Op::AddWithin);
+                let delta = self.random.i64(-3..4);
+                self.actor.add_within(op, &stock, STOCK, delta);
+                self.actor.get(&stock, STOCK);
             }
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
@@ -409,6 +426,11 @@ impl Arena<'_> {
                 let text = LIMITS[limit as usize].0;
                 let limiter = space.limiter_updated(name, text).expect("a limiter opens");
                 limiter.check("the last", 0).map(drop).expect("a check");
+            }
+            for key in [HITS, STOCK] {
+                let counter = space.counter(&name_of(key)).expect("a name");
+                actor.get(&counter, key);
+                counter.swap(0).expect("a swap");
             }
             // Long keys of the fast limit are idle in a moment, and then make room.
             let full_again_ns = now_ns() + 5_000_000;

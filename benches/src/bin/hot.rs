@@ -37,6 +37,7 @@ enum WorkName {
     CheckBatch,
     Refuse,
     Lock,
+    Add,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -47,6 +48,7 @@ enum SideName {
     GovernorByDefault,
     KeyedLock,
     Lockable,
+    Map,
 }
 
 fn main() -> Result<()> {
@@ -56,6 +58,7 @@ fn main() -> Result<()> {
         WorkName::CheckBatch => Work::CheckBatch,
         WorkName::Refuse => Work::Refuse,
         WorkName::Lock => Work::Lock,
+        WorkName::Add => Work::Add,
     };
     let mut case = Case::hot("profiled", work).uniform(options.keys);
     if options.zipf {
@@ -84,5 +87,6 @@ fn side(case: &Case, side: SideName, effort: Effort) -> Result<Side> {
         SideName::GovernorByDefault => peers::side(case, Peer::GovernorByDefault, effort),
         SideName::KeyedLock => peers::side(case, Peer::KeyedLock, effort),
         SideName::Lockable => peers::side(case, Peer::LockPool, effort),
+        SideName::Map => peers::side(case, Peer::Map, effort),
     }
 }

@@ -1,7 +1,7 @@
 //! A region from another boot of the machine: it has no live holds, its time goes on, its tokens rise.
 //!
 //! Nobody who used it lives: every session, wait and hold ended with the boot. What is kept is what
-//! has a meaning of its own: fences, limiters, and that tokens never go back.
+//! has a meaning of its own: fences, counters, limiters, and that tokens never go back.
 //!
 //! # Time
 //!

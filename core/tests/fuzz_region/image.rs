@@ -321,6 +321,8 @@ fn in_use(path: &Path) {
         acquire(&engine, me, name, 0).unwrap();
         let fence = engine.fence_name(name).unwrap();
         let _ = engine.admit(&fence, me, 0, 7, false).unwrap();
+        let counter = engine.counter(name).unwrap();
+        engine.counter_add(&counter, -7, me, 0).unwrap();
     }
     fill_limiter(&engine, me);
     for name in [&b"a"[..], b"orders"] {

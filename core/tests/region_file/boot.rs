@@ -29,6 +29,8 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     before.enqueue(&name, me, 0, u64::MAX).unwrap();
     let fence = before.fence_name(b"fence").unwrap();
     before.admit(&fence, me, 0, 77, false).unwrap().unwrap();
+    let counter = before.counter(b"counter").unwrap();
+    before.counter_add(&counter, -77, me, 0).unwrap();
     drop(before);
 
     let after = try_open(&path, &next_boot()).unwrap();
@@ -55,6 +57,7 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
         sprag_core::lock::Renewed::NotHeld
     );
     assert_eq!(after.fence_highest(&fence), 77);
+    assert_eq!(after.counter_get(&counter), -77);
     assert_eq!(after.check_region().findings, []);
     assert_eq!(after.check_region().waits, 0);
 }

@@ -90,7 +90,7 @@ fn resizing_is_refused_while_a_session_lives_or_a_detached_hold_runs() {
 }
 
 #[test]
-fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
+fn resizing_keeps_fences_counters_limiters_time_and_that_tokens_rise() {
     let (directory, path) = place();
     let shared = OpenOptions {
         group_shared: true,
@@ -111,6 +111,12 @@ fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
     }
     let name = before.fence_name(&long).unwrap();
     before.admit(&name, me, 0, 7, false).unwrap().unwrap();
+    let counters = [(&b"hits"[..], -7), (&long, i64::MAX), (b"none", 0)];
+    for (name, number) in counters {
+        let counter = before.counter(name).unwrap();
+        before.counter_add(&counter, 1, me, 0).unwrap();
+        before.counter_swap(&counter, number, me, 0).unwrap();
+    }
     let limit: Limit = "10/h".parse().unwrap();
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
     let allowed = |engine: &sprag_core::Engine, limiter, key: &[u8], by, cost| {
@@ -143,6 +149,9 @@ fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
     }
     let name = after.fence_name(&long).unwrap();
     assert_eq!(after.fence_highest(&name), 7);
+    for (name, number) in counters {
+        assert_eq!(after.counter_get(&after.counter(name).unwrap()), number);
+    }
     let limiter = after.limiter(b"api").unwrap().unwrap();
     assert_eq!(limiter.limit(), limit);
     assert!(!allowed(&after, &limiter, b"used up", me, 1));

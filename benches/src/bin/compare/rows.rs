@@ -199,4 +199,9 @@ const DUELS: &[(Case, Peer, f64)] = &[
         Peer::KeyedLock,
         2.0,
     ),
+    (
+        Case::hot("counter add by key, 1 thread", Work::Add),
+        Peer::Map,
+        2.5,
+    ),
 ];
