@@ -70,7 +70,7 @@ mod space;
 mod wait;
 
 pub use clock::ManualClock;
-pub use counter::{Added, Counter};
+pub use counter::{Added, Counter, StripedCounter};
 pub use error::Error;
 pub use fence::Fence;
 pub use host::HostError;

@@ -20,6 +20,8 @@ pub enum Work {
     Lock,
     /// Add one to a counter by key.
     Add,
+    /// Add one to a striped counter through a handle that is kept.
+    AddStriped,
 }
 
 /// A case.

@@ -3,7 +3,7 @@
 use crate::case::{BATCH, Rate, Work};
 use crate::draw::{self, Key};
 use crate::{Case, Effort, Result, Side};
-use sprag::{Caps, Limit, Limiter, Space};
+use sprag::{Caps, Limit, Limiter, Space, StripedCounter};
 use std::hint::black_box;
 use tempfile::TempDir;
 
@@ -80,6 +80,13 @@ pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
     if case.work == Work::Add {
         return Ok(Side::new(case.threads, operations, move |thread| {
             add(&home, &sequences[thread], passes)
+        }));
+    }
+    if case.work == Work::AddStriped {
+        let counter = home.space.counter("striped")?.striped()?.into_owned();
+        return Ok(Side::new(case.threads, operations, move |_| {
+            let _whole = &home;
+            add_striped(&counter, operations)
         }));
     }
     let limiter = home.limiter(case.rate())?;
@@ -177,6 +184,14 @@ fn add(home: &Home, keys: &[Key], passes: usize) -> Result<u64> {
         }
     }
     Ok(added)
+}
+
+#[inline(never)]
+fn add_striped(counter: &StripedCounter<'_>, operations: usize) -> Result<u64> {
+    for _ in 0..operations {
+        counter.add(1)?;
+    }
+    Ok(operations as u64)
 }
 
 /// As [`lock_and_unlock`] where another thread may hold the key: the peers wait for it, so we do.

@@ -17,6 +17,7 @@ use lockable::LockPool;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// governor as fast as its options make it.
@@ -39,6 +40,8 @@ pub enum Peer {
     LockPool,
     /// A map of numbers, of one thread's alone: no atomics.
     Map,
+    /// A word for each thread, on a line of its own.
+    Lines,
 }
 
 impl Peer {
@@ -50,6 +53,7 @@ impl Peer {
             Self::KeyedLock => "keyed-lock",
             Self::LockPool => "lockable",
             Self::Map => "hashbrown + foldhash, no atomics",
+            Self::Lines => "fetch_add on separate lines",
         }
     }
 }
@@ -110,6 +114,12 @@ pub fn side(case: &Case, peer: Peer, effort: Effort) -> Result<Side> {
                 Ok(lock_pool(&locks, &sequences[thread], passes))
             })
         }
+        Peer::Lines => {
+            let words: Vec<Line> = (0..case.threads).map(|_| Line::default()).collect();
+            Side::new(case.threads, operations, move |thread| {
+                Ok(fetch_add(&words[thread], operations))
+            })
+        }
         Peer::Map => {
             // Locked once for a whole measurement.
             let numbers = Mutex::new(Numbers::default());
@@ -119,6 +129,19 @@ pub fn side(case: &Case, peer: Peer, effort: Effort) -> Result<Side> {
             })
         }
     })
+}
+
+/// Two lines, since processors fetch lines in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+#[inline(never)]
+fn fetch_add(word: &Line, operations: usize) -> u64 {
+    for _ in 0..operations {
+        word.0.fetch_add(1, Ordering::Relaxed);
+    }
+    operations as u64
 }
 
 type Numbers = HashMap<Key, i64, foldhash::fast::RandomState>;

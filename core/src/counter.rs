@@ -4,6 +4,9 @@
 //! One that is at 0 is no different from one that nobody used, so it may be reclaimed, and one that is
 //! not there is at 0.
 //!
+//! This file owns counters in one word, and everything that needs the whole of one; the parts of a striped one are
+//! in [`striped`].
+//!
 //! # The word may come back
 //!
 //! A word keeps its serial for as long as the counter has its cell, so a counter that returns to a number has the
@@ -12,15 +15,23 @@
 //! raises the serial, so no exchange reaches the next entry. Why changes are not numbered is in
 //! docs/decisions/0006.
 
+mod state;
+mod striped;
+
+pub use striped::StripedRef;
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) use striped::close_stripe;
+
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, Object, Objects, Plain};
+use crate::object::{Kind, Name, Object, Objects};
 use crate::readable::Readable;
 use crate::region::memory::Line;
 use crate::session::SessionId;
 use crate::table::{Entry as _, Found, Idle, LIVE, ROUNDS_MAX, phase};
 use core::ops::RangeInclusive;
 use core::sync::atomic::Ordering::Relaxed;
+use state::{Mode, State, is_spread, number, with_number};
 // Of this process, and only a hint.
 use core::sync::atomic::AtomicU32;
 
@@ -69,20 +80,19 @@ pub enum Added {
 /// No cell is known.
 const NOWHERE: u32 = u32::MAX;
 
-fn number(state: u128) -> i64 {
-    Plain::decode(state).value.cast_signed()
-}
-
-fn with_number(state: u128, number: i64) -> u128 {
-    state & u128::from(u64::MAX) | u128::from(number.cast_unsigned()) << 64
-}
+/// The bounds of an addition that names none.
+const EVERYTHING: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 
 /// When the counter with this state is no different from a new one.
 pub(crate) fn idle(live: u128) -> Idle {
-    if number(live) == 0 {
-        Idle::Now
-    } else {
-        Idle::Unforeseen
+    match State::decode(live) {
+        // Its epochs must not begin anew.
+        State {
+            mode: Mode::Closed | Mode::Open | Mode::Sealing,
+            ..
+        } => Idle::Never,
+        State { number: 0, .. } => Idle::Now,
+        State { .. } => Idle::Unforeseen,
     }
 }
 
@@ -131,6 +141,9 @@ impl Engine {
     #[inline(always)]
     pub fn counter_add_known(&self, counter: &CounterRef, delta: i64) -> Option<i64> {
         let (line, state) = self.known_counter(counter)?;
+        if is_spread(state) {
+            return None;
+        }
         let sum = number(state).checked_add(delta)?;
         // AcqRel: whoever sees the sum sees what was done before it was added to.
         line.state()
@@ -193,8 +206,10 @@ impl Engine {
             let Some(found) = self.find_counter(counter, &object) else {
                 return 0;
             };
-            if found.is_unchanged(&self.region) {
-                return number(found.state);
+            if found.is_unchanged(&self.region)
+                && let Some(number) = self.whole(counter, found.at, found.state)
+            {
+                return number;
             }
         }
         // Only a scribbled region gets here, where no answer is right.
@@ -209,8 +224,8 @@ impl Engine {
             }
             let name = Objects::name(&self.region, at);
             let found = Found { cell, at, state };
-            // Changed since: if it is still the same counter, a look by its name tells.
-            let number = if found.is_unchanged(&self.region) {
+            // Changed since, or in several words: if it is still the same counter, a look by its name tells.
+            let number = if found.is_unchanged(&self.region) && !is_spread(state) {
                 number(state)
             } else {
                 match self.counter(&name) {
@@ -271,6 +286,10 @@ impl Engine {
                 };
                 continue;
             };
+            if is_spread(found.state) {
+                self.gather(counter, found.at, found.state);
+                continue;
+            }
             let before = number(found.state);
             let after = next(before);
             let word = self.region.wide(found.at);

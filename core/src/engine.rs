@@ -221,6 +221,7 @@ impl Engine {
         Object {
             engine: self,
             kind,
+            part: 0,
             name,
         }
     }

@@ -37,7 +37,7 @@ mod table;
 pub mod waiter;
 
 pub use check::{Check, Finding};
-pub use counter::{Added, CounterRef};
+pub use counter::{Added, CounterRef, StripedRef};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use fence::{Fence, Stale};

@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0..16 | state word, below and in the kind's own file |
-//! | 16..24 | *meta*: bits 0..8 kind, 8..24 name length, 24..56 home block |
+//! | 16..24 | *meta*: bits 0..8 kind, 8..24 name length, 24..56 home block, 56..64 part |
 //! | 24..48 | the name, if at most 24 bytes; else its hash and the index of its first chunk |
 //! | 48..64 | two words of the kind's own |
 //!
@@ -40,6 +40,8 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::Arc;
 
 pub(crate) const META: usize = 16;
+/// Bits of *meta* that are not part of the object's identity.
+const HOME: u64 = 0xffff_ffff << 24;
 const NAME: usize = 24;
 /// First word of the kind's own.
 pub(crate) const OWN: usize = 48;
@@ -60,6 +62,8 @@ pub(crate) enum Kind {
     Fence = 2,
     Limiter = 3,
     Counter = 4,
+    /// A part of a striped counter.
+    Stripe = 6,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -104,6 +108,12 @@ impl Objects {
     pub(crate) fn kind(region: &Region, at: usize) -> u8 {
         // Relaxed here and for the name: written before the cell went LIVE, which its reader acquired.
         region.word(at + META).load(Relaxed) as u8
+    }
+
+    /// What tells the objects of one name apart: kind, and from bit 8 on the part.
+    pub(crate) fn kind_and_part(region: &Region, at: usize) -> u64 {
+        let meta = region.word(at + META).load(Relaxed);
+        meta & 0xff | meta >> 56 << 8
     }
 
     /// Whether a cell is a lock's.
@@ -314,18 +324,20 @@ impl Name {
 pub(crate) struct Object<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) kind: Kind,
+    /// Which part of what has several objects to one name; 0 for all else.
+    pub(crate) part: u8,
     pub(crate) name: &'a Name,
 }
 
 impl Object<'_> {
     #[inline(always)]
     pub(crate) fn hash(&self) -> u64 {
-        key::mix(self.name.hash, self.kind as u64)
+        key::mix(self.name.hash, self.kind as u64 | u64::from(self.part) << 8)
     }
 
     #[inline(always)]
     fn meta(&self) -> u64 {
-        self.kind as u64 | u64::from(self.name.len) << 8
+        self.kind as u64 | u64::from(self.name.len) << 8 | u64::from(self.part) << 56
     }
 }
 
@@ -336,7 +348,7 @@ impl Entry<Objects> for Object<'_> {
         // since shows in its state word, which the caller exchanges or reads again.
         let word = |offset| line.word(offset).load(Relaxed);
         if phase(state) != LIVE
-            || word(META) & 0xff_ffff != self.meta()
+            || word(META) & !HOME != self.meta()
             || word(NAME) != self.name.words[0]
         {
             return false;

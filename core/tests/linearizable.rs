@@ -389,6 +389,9 @@ enum CounterCall {
     Swap(i64),
     CompareExchange(i64, i64),
     Get,
+    /// By way of a stripe: the sum is not told.
+    AddStriped(i64),
+    AddStripedWithin(i64, RangeInclusive<i64>),
 }
 
 impl Specification for CounterSpecification {
@@ -405,7 +408,13 @@ impl Specification for CounterSpecification {
             }
             CounterCall::Swap(new) => (Ok(number), *new),
             CounterCall::CompareExchange(expected, new) if *expected == number => (Ok(*new), *new),
-            CounterCall::AddWithin(..) | CounterCall::CompareExchange(..) => (Err(number), number),
+            CounterCall::AddStriped(delta) => (Ok(0), number + delta),
+            CounterCall::AddStripedWithin(delta, bounds) if bounds.contains(&(number + delta)) => {
+                (Ok(0), number + delta)
+            }
+            CounterCall::AddWithin(..)
+            | CounterCall::AddStripedWithin(..)
+            | CounterCall::CompareExchange(..) => (Err(number), number),
             CounterCall::Get => (Ok(number), number),
         };
         (expected == *answer).then_some(after)
@@ -480,8 +489,59 @@ fn call_counter(
                 .counter_compare_exchange(counter, expected, new, me, 0)?
                 .map(|()| new),
             CounterCall::Get => Ok(engine.counter_get(counter)),
+            CounterCall::AddStriped(_) | CounterCall::AddStripedWithin(..) => {
+                unreachable!("not by a plain handle")
+            }
         })
     })
+}
+
+// property 10
+#[test]
+fn every_history_of_a_striped_counter_has_an_order_that_explains_it() {
+    for seed in 0..histories() {
+        let (engine, me) = engine_with_session(CAPS);
+        let counter = engine.counter(b"one").unwrap();
+        let striped = engine.counter_striped(&counter, me, 0).unwrap();
+        // Open when it begins, with something in a stripe.
+        for delta in [1, -1].into_iter().cycle().take(21) {
+            engine.striped_add(&striped, 0, delta).unwrap();
+        }
+        let recorder = Recorder::new();
+        at_once(
+            |lane, random| {
+                let add_striped = |call: &CounterCall| match call {
+                    CounterCall::AddStripedWithin(delta, bounds) => engine
+                        .striped_add_within(&striped, lane, *delta, bounds)
+                        .unwrap()
+                        .map(|()| 0),
+                    CounterCall::AddStriped(delta) => {
+                        engine.striped_add(&striped, lane, *delta).unwrap();
+                        Ok(0)
+                    }
+                    call => call_counter(&engine, &counter, call, me),
+                };
+                for _ in 0..8 {
+                    let (delta, bound) = (random.i64(-2..3), random.i64(-3..3));
+                    let call = match random.u8(0..16) {
+                        0..=6 => CounterCall::AddStriped(delta),
+                        7 => CounterCall::AddStripedWithin(delta, bound..=bound + 3),
+                        8 | 9 => CounterCall::AddStripedWithin(delta, -200..=200),
+                        10 => CounterCall::Add(delta),
+                        11 => CounterCall::Swap(bound),
+                        _ => CounterCall::Get,
+                    };
+                    let _ = recorder.record(call.clone(), || add_striped(&call));
+                }
+            },
+            seed,
+        );
+        let history = recorder.into_events();
+        assert!(
+            is_linearizable::<CounterSpecification>(&1, &history),
+            "history {seed}: {history:#?}"
+        );
+    }
 }
 
 /// One key of a limiter: its value, stepped by the arithmetic that has its own proof.

@@ -207,3 +207,108 @@ pub(crate) fn threads_that_count_at_once_miss_nothing_and_never_overdraw(tier: &
         (8_000, 0, 1_000)
     );
 }
+
+pub(crate) fn striped_and_plain_handles_are_of_one_counter(tier: &impl Tier) {
+    let space = tier.space();
+    let plain = space.counter("a").unwrap();
+    plain.add(5).unwrap();
+    let striped = space.counter("a").unwrap().striped().unwrap();
+    let other = tier.another(&space);
+    let others = other.counter("a").unwrap().striped().unwrap();
+    let mut number = 5;
+    // So often that it is opened and gathered again and again.
+    for i in 0..200 {
+        striped.add(2).unwrap();
+        others.add(-1).unwrap();
+        number += 1;
+        if i % 40 == 39 {
+            assert_eq!(plain.get().unwrap(), number);
+            assert_eq!(plain.add(1).unwrap(), number + 1);
+            number += 1;
+        }
+    }
+    assert_eq!(striped.get().unwrap(), number);
+    assert_eq!(space.counters("").unwrap()[0].number, number);
+    assert_eq!(space.counters("").unwrap().len(), 1);
+    assert_eq!(striped.swap(9).unwrap(), number);
+    assert_eq!(others.compare_exchange(8, 1).unwrap(), Err(9));
+    assert_eq!(others.compare_exchange(9, 1).unwrap(), Ok(()));
+    assert_eq!(plain.get().unwrap(), 1);
+    assert_eq!(striped.name(), b"a");
+    assert!(format!("{striped:?}").starts_with("StripedCounter"));
+}
+
+// property 8, property 10
+pub(crate) fn a_striped_counter_keeps_its_bounds_and_tells_an_overflow(tier: &impl Tier) {
+    let space = tier.space();
+    let striped = space.counter("a").unwrap().striped().unwrap().into_owned();
+    let add = |delta| striped.add_within(delta, 0..=1_000).unwrap();
+    for i in 0..500 {
+        assert_eq!(add(2), Ok(()), "{i}");
+    }
+    assert_eq!(add(1), Err(1_000));
+    for i in 0..1_000 {
+        assert_eq!(add(-1), Ok(()), "{i}");
+    }
+    assert_eq!(add(-1), Err(0));
+    // Opened by those who have all the room there is, and then kept within less.
+    (0..100).for_each(|_| striped.add(1).unwrap());
+    assert_eq!(striped.add_within(1, 0..=100).unwrap(), Err(100));
+    let (min, max) = (3, 2);
+    assert!(striped.add_within(1, min..=max).is_err());
+    striped.swap(i64::MAX - 30).unwrap();
+    for _ in 0..30 {
+        striped.add(1).unwrap();
+    }
+    let error = striped.add(1).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Engine(EngineError::CounterOverflow {
+                value: i64::MAX,
+                delta: 1,
+                ..
+            })
+        ),
+        "{error}"
+    );
+    striped.add(i64::MIN).unwrap();
+    assert_eq!(striped.get().unwrap(), -1);
+}
+
+// property 10
+pub(crate) fn threads_on_a_striped_counter_miss_nothing_and_never_overdraw(tier: &impl Tier) {
+    let space = tier.space();
+    let [hits, stock] = ["hits", "stock"].map(|name| {
+        let striped = space.counter(name).unwrap().striped().unwrap();
+        striped.into_owned()
+    });
+    stock.swap(1_000).unwrap();
+    let sold: i64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (hits, stock) = (hits.clone(), stock.clone());
+                scope.spawn(move || {
+                    let mut sold = 0;
+                    for _ in 0..2_000 {
+                        hits.add(1).unwrap();
+                        match stock.add_within(-1, 0..=i64::MAX).unwrap() {
+                            Ok(()) => sold += 1,
+                            Err(left) => assert_eq!(left, 0),
+                        }
+                        assert!((0..=1_000).contains(&stock.get().unwrap()));
+                    }
+                    sold
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
+    });
+    assert_eq!(
+        (hits.get().unwrap(), stock.get().unwrap(), sold),
+        (8_000, 0, 1_000)
+    );
+}

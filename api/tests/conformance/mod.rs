@@ -138,6 +138,9 @@ macro_rules! cases {
                 counters_and_other_objects_of_one_name_are_apart,
                 counters_are_listed_by_prefix_in_order,
                 threads_that_count_at_once_miss_nothing_and_never_overdraw,
+                striped_and_plain_handles_are_of_one_counter,
+                a_striped_counter_keeps_its_bounds_and_tells_an_overflow,
+                threads_on_a_striped_counter_miss_nothing_and_never_overdraw,
             ]
         );
         $crate::conformance::instantiate!(

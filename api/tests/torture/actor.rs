@@ -3,7 +3,7 @@
 use crate::journal::{Entry, Journal, Op, Outcome};
 use crate::oracle_counter::BOUNDS;
 use crate::process::now_ns;
-use sprag::{Added, Caps, Counter, Error, Fence, Hold, Limiter, Space};
+use sprag::{Added, Caps, Counter, Error, Fence, Hold, Limiter, Space, StripedCounter};
 use sprag_core::sync::steps;
 use std::cell::Cell;
 use std::pin::pin;
@@ -359,6 +359,38 @@ impl Actor {
         });
     }
 
+    pub(crate) fn stripe<'s>(&self, op: Op, counter: Counter<'s>) -> StripedCounter<'s> {
+        self.call(
+            op,
+            0,
+            0,
+            || counter.striped(),
+            |striped| yes(striped.is_ok()),
+        )
+        .expect("room")
+    }
+
+    pub(crate) fn striped_add(&self, op: Op, counter: &StripedCounter<'_>, key: u64, delta: i64) {
+        self.count(op, key, delta, || {
+            counter.add(delta).expect("an addition");
+            Some(Ok(0))
+        });
+    }
+
+    /// Adds within [`BOUNDS`].
+    pub(crate) fn striped_within(
+        &self,
+        op: Op,
+        counter: &StripedCounter<'_>,
+        key: u64,
+        delta: i64,
+    ) {
+        self.count(op, key, delta, || {
+            let added = counter.add_within(delta, BOUNDS).expect("an addition");
+            Some(added.map(|()| 0))
+        });
+    }
+
     pub(crate) fn get(&self, counter: &Counter<'_>, key: u64) -> i64 {
         let number = self.count(Op::CounterGet, key, 0, || {
             Some(Ok(counter.get().expect("a look")))
@@ -377,18 +409,15 @@ impl Actor {
         let argument = delta.cast_unsigned();
         let entry = self.journal.begin(self.role, self.by, op, key, argument);
         let answer = self.struck(op, call);
-        match answer {
-            Some(Ok(number) | Err(number)) => {
-                entry.end(
-                    yes(answer.is_some_and(|a| a.is_ok())),
-                    number.cast_unsigned(),
-                );
-                Some(number)
-            }
-            None => {
-                self.journal.retract(self.role);
-                None
-            }
+        if let Some(Ok(number) | Err(number)) = answer {
+            entry.end(
+                yes(answer.is_some_and(|a| a.is_ok())),
+                number.cast_unsigned(),
+            );
+            Some(number)
+        } else {
+            self.journal.retract(self.role);
+            None
         }
     }
 }

@@ -56,13 +56,17 @@ pub(crate) enum Op {
     AddReclaim,
     AddWithin,
     CounterGet,
+    Stripe,
+    StripedAdd,
+    StripedWithin,
+    Gather,
     OpenSession,
     CloseSession,
     Create,
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 40] = [
+    pub(crate) const ALL: [(Self, &'static str); 44] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -100,6 +104,10 @@ impl Op {
         (Self::AddReclaim, "counter: add, reclaiming one at 0"),
         (Self::AddWithin, "counter: add within bounds"),
         (Self::CounterGet, "counter: get"),
+        (Self::Stripe, "striped counter: make one"),
+        (Self::StripedAdd, "striped counter: add"),
+        (Self::StripedWithin, "striped counter: add within bounds"),
+        (Self::Gather, "striped counter: add and tell the sum"),
         (Self::OpenSession, "session: open"),
         (Self::CloseSession, "session: close"),
         (Self::Create, "region: create"),

@@ -140,7 +140,14 @@ fn kind(op: Op) -> Kind {
         | Op::CheckReclaim
         | Op::CheckConvert => Kind::Check,
         Op::Admit | Op::AdmitInsert => Kind::Admit,
-        Op::Add | Op::AddInsert | Op::AddReclaim | Op::AddWithin | Op::CounterGet => Kind::Count,
+        Op::Add
+        | Op::AddInsert
+        | Op::AddReclaim
+        | Op::AddWithin
+        | Op::CounterGet
+        | Op::StripedAdd
+        | Op::StripedWithin
+        | Op::Gather => Kind::Count,
         Op::Release
         | Op::HandOn
         | Op::Renew
@@ -150,6 +157,7 @@ fn kind(op: Op) -> Kind {
         | Op::FinishUpdate
         | Op::OpenSession
         | Op::CloseSession
+        | Op::Stripe
         | Op::Create => Kind::Other,
     }
 }

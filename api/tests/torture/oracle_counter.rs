@@ -23,7 +23,12 @@ fn is_read(record: &Record) -> bool {
 }
 
 fn is_bounded(record: &Record) -> bool {
-    record.op == Op::AddWithin
+    matches!(record.op, Op::AddWithin | Op::StripedWithin)
+}
+
+/// Whether it tells the sum.
+fn is_told(record: &Record) -> bool {
+    !matches!(record.op, Op::StripedAdd | Op::StripedWithin)
 }
 
 /// What `records` of one counter, which began at 0, show wrong.
@@ -40,7 +45,7 @@ pub(crate) fn judge_counter(key: u64, records: &[Record], problems: &mut Vec<Str
     if additions.iter().all(|addition| delta(addition) > 0) {
         let mut sums: Vec<&&Record> = additions
             .iter()
-            .filter(|addition| addition.outcome == Outcome::Yes)
+            .filter(|addition| addition.outcome == Outcome::Yes && is_told(addition))
             .collect();
         sums.sort_by_key(|addition| number(addition));
         for pair in sums.windows(2) {
@@ -49,7 +54,7 @@ pub(crate) fn judge_counter(key: u64, records: &[Record], problems: &mut Vec<Str
             }
         }
     }
-    for answer in answers().filter(|answer| is_bounded(answer)) {
+    for answer in answers().filter(|answer| is_bounded(answer) && is_told(answer)) {
         if !BOUNDS.contains(&number(answer)) {
             problems.push(format!("counter {key}: out of its bounds: {answer:?}"));
         }

@@ -26,7 +26,7 @@ const OPS: usize = 48;
 
 /// Every table full, everything reclaimed and displaced all the time.
 const TIGHT: Caps = Caps {
-    objects: 16,
+    objects: 26,
     limiter_keys: 12,
     sessions: 8,
     waiters: 6,
@@ -42,7 +42,7 @@ const ROOMY: Caps = Caps {
 };
 
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 20] = [
+const MIX: [Op; 22] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -61,6 +61,8 @@ const MIX: [Op; 20] = [
     Op::Admit,
     Op::Add,
     Op::AddWithin,
+    Op::StripedAdd,
+    Op::Gather,
     Op::OpenSession,
     Op::CloseSession,
 ];
@@ -73,6 +75,8 @@ const FENCE: u64 = 30;
 /// A counter that only rises, and one that keeps its bounds.
 const HITS: u64 = 31;
 const STOCK: u64 = 32;
+/// A striped counter.
+const STRIPED: u64 = 33;
 
 /// A process at random work.
 struct Worker {
@@ -159,7 +163,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..18) {
+        match self.random.u32(0..20) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -231,6 +235,23 @@ impl Worker {
                 let delta = self.random.i64(-3..4);
                 self.actor.add_within(op, &stock, STOCK, delta);
                 self.actor.get(&stock, STOCK);
+            }
+            17 => {
+                let striped = space.counter(&name_of(STRIPED)).expect("a name");
+                let Ok(striped) = striped.striped() else {
+                    return;
+                };
+                for _ in 0..self.random.u32(1..24) {
+                    let op = self.op(Op::StripedAdd);
+                    let delta = self.random.i64(-3..4);
+                    self.actor.striped_add(op, &striped, STRIPED, delta);
+                }
+            }
+            18 => {
+                let plain = space.counter(&name_of(STRIPED)).expect("a name");
+                let op = self.op(Op::Gather);
+                self.actor.add(op, &plain, STRIPED, 1);
+                self.actor.get(&plain, STRIPED);
             }
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
@@ -419,7 +440,7 @@ impl Arena<'_> {
             for key in [1, 2, 3, LONG + 1] {
                 actor.break_lock(Op::Break, &space, key);
             }
-            // What stays for good: three limiters, and the fence.
+            // What stays for good: three limiters, the fence, and a striped counter.
             let fence = space.fence(&name_of(FENCE)).expect("a name");
             fence.admit(u64::MAX >> 12).expect("the highest");
             for (name, limit) in [("day", DAY), ("fast", FAST), ("changing", WIDER)] {
@@ -427,17 +448,19 @@ impl Arena<'_> {
                 let limiter = space.limiter_updated(name, text).expect("a limiter opens");
                 limiter.check("the last", 0).map(drop).expect("a check");
             }
-            for key in [HITS, STOCK] {
+            for key in [HITS, STOCK, STRIPED] {
                 let counter = space.counter(&name_of(key)).expect("a name");
                 actor.get(&counter, key);
                 counter.swap(0).expect("a swap");
             }
+            let striped = space.counter(&name_of(STRIPED)).expect("a name");
+            striped.striped().map(drop).expect("room");
             // Long keys of the fast limit are idle in a moment, and then make room.
             let full_again_ns = now_ns() + 5_000_000;
             while now_ns() < full_again_ns {
                 std::thread::yield_now();
             }
-            all_is_well_but(&actor, &space, 1, 4, 0);
+            all_is_well_but(&actor, &space, 1, 13, 0);
         });
         let fate = crate::process::wait(pid);
         assert_eq!(fate, Fate::Exited(0), "who comes after");

@@ -4,7 +4,7 @@ use crate::actor::{Actor, name_of};
 use crate::journal::Op;
 use crate::scene::{Cue, LONG_TTL, SMALL, Scene, Turn, scene};
 use crate::scenes_lock::{KEY, all_is_well, churn};
-use sprag::{Counter, Space};
+use sprag::{Caps, Counter, Space, StripedCounter};
 
 /// The counter.
 const NUMBER: u64 = 31;
@@ -81,7 +81,102 @@ fn with_locks(actor: &Actor, space: &Space) {
     }
 }
 
-pub(crate) const SCENES: [Scene; 4] = [
+/// Room for a striped counter beside the names of others.
+const STRIPED: Caps = Caps {
+    objects: 32,
+    ..SMALL
+};
+/// The objects of a striped counter.
+const PARTS: u64 = 9;
+
+fn striped<'s>(actor: &Actor, space: &'s Space) -> StripedCounter<'s> {
+    actor.stripe(Op::Stripe, counter(space))
+}
+
+/// Additions enough to open the counter, and a few to its stripe.
+fn open(actor: &Actor, striped: &StripedCounter<'_>) {
+    for delta in [1, -1].into_iter().cycle().take(20) {
+        actor.striped_add(Op::StripedAdd, striped, NUMBER, delta);
+    }
+}
+
+fn stripe_as(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    cue.strike(actor);
+    let striped = actor.stripe(Op::Stripe, counter(&space));
+    cue.through();
+    actor.striped_add(Op::StripedAdd, &striped, NUMBER, 2);
+}
+
+fn striped_as(actor: &Actor, cue: &Cue, op: Op) {
+    let space = actor.open();
+    let striped = striped(actor, &space);
+    cue.strike(actor);
+    match op {
+        Op::StripedAdd => actor.striped_add(op, &striped, NUMBER, 2),
+        // Near a bound, so that it is decided on the whole.
+        Op::StripedWithin => actor.striped_within(op, &striped, NUMBER, 2),
+        _ => assert!(actor.add(op, &counter(&space), NUMBER, 2)),
+    }
+    cue.through();
+}
+
+fn striped_companion(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let plain = counter(&space);
+    assert!(actor.add(Op::Add, &plain, NUMBER, 1));
+    if cue.is_of(Op::Stripe) {
+        cue.ready();
+    } else {
+        open(actor, &striped(actor, &space));
+        cue.ready();
+    }
+    let turn = cue.meet();
+    let striped = striped(actor, &space);
+    match turn {
+        Turn::Dead => {}
+        Turn::Stopped => {
+            // What the stopped one began is finished, or goes on without it; then epochs pass.
+            for _ in 0..2 {
+                actor.get(&plain, NUMBER);
+                actor.striped_within(Op::StripedWithin, &striped, NUMBER, 1);
+                open(actor, &striped);
+            }
+            if cue.case.step.is_multiple_of(2) {
+                assert!(actor.add(Op::Gather, &plain, NUMBER, 1));
+            }
+            cue.resume();
+            cue.probed();
+        }
+        Turn::Through => cue.probed(),
+    }
+    actor.get(&plain, NUMBER);
+    open(actor, &striped);
+    actor.striped_within(Op::StripedWithin, &striped, NUMBER, 1);
+    let number = actor.get(&plain, NUMBER);
+    assert!(actor.add(Op::Gather, &plain, NUMBER, -number));
+    assert_eq!(actor.get(&plain, NUMBER), 0);
+    all_is_well(actor, &space, KEY, PARTS);
+}
+
+const fn striped_scene(op: Op, victim: fn(&Actor, &Cue)) -> Scene {
+    Scene {
+        caps: STRIPED,
+        ..scene(op, victim, striped_companion)
+    }
+}
+
+pub(crate) const SCENES: [Scene; 8] = [
+    striped_scene(Op::Stripe, stripe_as),
+    striped_scene(Op::StripedAdd, |actor, cue| {
+        striped_as(actor, cue, Op::StripedAdd);
+    }),
+    striped_scene(Op::StripedWithin, |actor, cue| {
+        striped_as(actor, cue, Op::StripedWithin);
+    }),
+    striped_scene(Op::Gather, |actor, cue| {
+        striped_as(actor, cue, Op::Gather);
+    }),
     scene(
         Op::Add,
         |actor, cue| add_as(actor, cue, Op::Add, Some(1)),

@@ -38,6 +38,7 @@ enum WorkName {
     Refuse,
     Lock,
     Add,
+    AddStriped,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -49,6 +50,7 @@ enum SideName {
     KeyedLock,
     Lockable,
     Map,
+    Lines,
 }
 
 fn main() -> Result<()> {
@@ -59,6 +61,7 @@ fn main() -> Result<()> {
         WorkName::Refuse => Work::Refuse,
         WorkName::Lock => Work::Lock,
         WorkName::Add => Work::Add,
+        WorkName::AddStriped => Work::AddStriped,
     };
     let mut case = Case::hot("profiled", work).uniform(options.keys);
     if options.zipf {
@@ -88,5 +91,6 @@ fn side(case: &Case, side: SideName, effort: Effort) -> Result<Side> {
         SideName::KeyedLock => peers::side(case, Peer::KeyedLock, effort),
         SideName::Lockable => peers::side(case, Peer::LockPool, effort),
         SideName::Map => peers::side(case, Peer::Map, effort),
+        SideName::Lines => peers::side(case, Peer::Lines, effort),
     }
 }

@@ -29,11 +29,12 @@
 
 use super::file::Alone;
 use super::{Birth, Region, header};
+use crate::counter;
 use crate::error::{Error, Result};
 use crate::limiter_key::LimiterKeys;
-use crate::object::{Objects, TOKEN_MAX};
+use crate::object::{Kind, Objects, TOKEN_MAX};
 use crate::session::{Sessions, ofd};
-use crate::table::Table;
+use crate::table::{LIVE, Table, phase};
 use crate::waiter;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -72,7 +73,13 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
     let now_ns = region_time(region, birth)?;
     waiter::clear_all(region);
     Sessions::close_all(region);
-    Table::<Objects>::new(region).settle(region, Objects::is_lock);
+    let objects = Table::<Objects>::new(region);
+    objects.settle(region, Objects::is_lock);
+    objects.for_each(region, |_, at, state| {
+        if phase(state) == LIVE && Objects::kind(region, at) == Kind::Stripe as u8 {
+            counter::close_stripe(region, at, state);
+        }
+    });
     Table::<LimiterKeys>::new(region).settle(region, |_, _| false);
     for partition in 0..region.partitions() {
         let floor = region.floor(partition);

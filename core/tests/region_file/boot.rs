@@ -31,6 +31,11 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     before.admit(&fence, me, 0, 77, false).unwrap().unwrap();
     let counter = before.counter(b"counter").unwrap();
     before.counter_add(&counter, -77, me, 0).unwrap();
+    let many = before.counter(b"many").unwrap();
+    let striped = before.counter_striped(&many, me, 0).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
     drop(before);
 
     let after = try_open(&path, &next_boot()).unwrap();
@@ -58,6 +63,12 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     );
     assert_eq!(after.fence_highest(&fence), 77);
     assert_eq!(after.counter_get(&counter), -77);
+    assert_eq!(after.counter_get(&many), 120);
+    let striped = after.counter_striped(&many, me, now_ns).unwrap();
+    for lane in 0..40 {
+        after.striped_add(&striped, lane, 1).unwrap();
+    }
+    assert_eq!(after.counter_get(&many), 160);
     assert_eq!(after.check_region().findings, []);
     assert_eq!(after.check_region().waits, 0);
 }

@@ -161,6 +161,19 @@ fn use_counter(
     let number = engine.counter_get(&counter);
     let exchanged = engine.counter_compare_exchange(&counter, number, delta, by, now_ns);
     note(answers, exchanged);
+    // One alone: they stay.
+    let many = engine.counter(b"striped").unwrap();
+    match engine.counter_striped(&many, by, now_ns) {
+        Ok(striped) => {
+            for lane in 0..20 {
+                note(answers, engine.striped_add(&striped, lane, delta));
+            }
+            let added = engine.striped_add_within(&striped, 3, delta, &bounds);
+            note(answers, added);
+            engine.counter_get(&many);
+        }
+        Err(error) => drop(answers.insert(kind(&error))),
+    }
     note(answers, engine.counter_swap(&counter, 0, by, now_ns));
 }
 

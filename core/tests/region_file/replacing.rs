@@ -117,6 +117,11 @@ fn resizing_keeps_fences_counters_limiters_time_and_that_tokens_rise() {
         before.counter_add(&counter, 1, me, 0).unwrap();
         before.counter_swap(&counter, number, me, 0).unwrap();
     }
+    let counter = before.counter(b"striped").unwrap();
+    let striped = before.counter_striped(&counter, me, 0).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
     let limit: Limit = "10/h".parse().unwrap();
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
     let allowed = |engine: &sprag_core::Engine, limiter, key: &[u8], by, cost| {
@@ -152,6 +157,7 @@ fn resizing_keeps_fences_counters_limiters_time_and_that_tokens_rise() {
     for (name, number) in counters {
         assert_eq!(after.counter_get(&after.counter(name).unwrap()), number);
     }
+    assert_eq!(after.counter_get(&after.counter(b"striped").unwrap()), 120);
     let limiter = after.limiter(b"api").unwrap().unwrap();
     assert_eq!(limiter.limit(), limit);
     assert!(!allowed(&after, &limiter, b"used up", me, 1));

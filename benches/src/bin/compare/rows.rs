@@ -204,4 +204,13 @@ const DUELS: &[(Case, Peer, f64)] = &[
         Peer::Map,
         2.5,
     ),
+    (
+        Case::hot(
+            "counter add, bound handle, striped, 2 threads",
+            Work::AddStriped,
+        )
+        .two_threads(),
+        Peer::Lines,
+        1.5,
+    ),
 ];
