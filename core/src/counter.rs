@@ -248,7 +248,7 @@ impl Engine {
         if cell != NOWHERE {
             let line = self.region.line(self.objects.at(cell));
             // Acquire: pairs with the exchange that made the cell LIVE, as in `Table::find_first`.
-            let state = line.state().load();
+            let state = line.state().load_in_halves();
             if object.matches(&self.region, line, state) {
                 return Some((line, state));
             }

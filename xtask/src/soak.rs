@@ -29,7 +29,7 @@ const PREFIXES: [&str; 9] = [
     "linearizable",
     "lock_model",
     "fence_model",
-    "counter_model",
+    "counter_",
     "limiter_model",
     "conformance",
 ];

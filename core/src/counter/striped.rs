@@ -172,7 +172,7 @@ impl Engine {
     #[inline(always)]
     pub fn striped_add_known(&self, striped: &StripedRef, lane: usize, delta: i64) -> bool {
         let word = self.stripe_word(striped, lane);
-        let state = word.load();
+        let state = word.load_in_halves();
         // The epoch goes on at least until the stripe is sealed, which would make this fail.
         Stripe::added(state, delta).is_some_and(|after| word.compare_exchange(state, after).is_ok())
     }
