@@ -8,7 +8,7 @@ mod history;
 
 use history::{Event, Specification, is_linearizable};
 use serde_json::{Value, json};
-use sprag::{Added, Caps, Error, Space};
+use sprag::{Added, Caps, Error, Space, StripedCounter};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -30,7 +30,7 @@ fn rounds() -> u64 {
 
 fn open(url: &str) -> Space {
     let caps = Caps {
-        objects: 32_768,
+        objects: 65_536,
         limiter_keys: 8_192,
         ..Caps::default()
     };
@@ -166,24 +166,39 @@ fn fences(space: &Space, journal: &mut Journal, random: &mut fastrand::Rng) {
     }
 }
 
+/// Every other counter is striped.
+fn striped(space: &Space, round: u64) -> Option<StripedCounter<'_>> {
+    let counter = space.counter(&format!("counter {round}")).unwrap();
+    (round % 2 == 1).then(|| counter.striped().unwrap())
+}
+
 fn counters(space: &Space, journal: &mut Journal, random: &mut fastrand::Rng) {
     let counter = space
         .counter(&format!("counter {}", journal.round))
         .unwrap();
+    let striped = striped(space, journal.round);
     for _ in 0..OPERATIONS {
         let (delta, bound) = (random.i64(-3..4), random.i64(-4..4));
-        match random.u8(0..8) {
-            0..=2 => journal.note("counter", json!(["add", delta]), || {
+        match (random.u8(0..8), &striped) {
+            (0..=2, Some(striped)) => {
+                journal.note("counter", json!(["add striped", delta]), || {
+                    striped.add(delta).unwrap();
+                    Value::Null
+                });
+            }
+            (0..=2, None) => journal.note("counter", json!(["add", delta]), || {
                 counter.add(delta).unwrap().into()
             }),
-            3..=5 => journal.note("counter", json!(["within", delta, bound]), || match counter
-                .add_within(delta, bound..=bound + 4)
-                .unwrap()
-            {
-                Added::To(sum) => json!([true, sum]),
-                Added::Refused(number) => json!([false, number]),
-            }),
-            6 => journal.note("counter", json!(["swap", bound]), || {
+            (3..=5, _) => {
+                journal.note("counter", json!(["within", delta, bound]), || match counter
+                    .add_within(delta, bound..=bound + 4)
+                    .unwrap()
+                {
+                    Added::To(sum) => json!([true, sum]),
+                    Added::Refused(number) => json!([false, number]),
+                });
+            }
+            (6, _) => journal.note("counter", json!(["swap", bound]), || {
                 counter.swap(bound).unwrap().into()
             }),
             _ => journal.note("counter", json!(["get"]), || counter.get().unwrap().into()),
@@ -263,6 +278,7 @@ impl Specification for Counter {
                 let sum = number + argument(1)?;
                 (sum.into(), sum)
             }
+            "add striped" => (Value::Null, number + argument(1)?),
             "within" => {
                 let (sum, bound) = (number + argument(1)?, argument(2)?);
                 let is_within = (bound..=bound + 4).contains(&sum);
@@ -321,7 +337,13 @@ fn history(lines: &[Value], round: u64, noun: &str) -> Vec<Event<Value, Value>> 
 fn every_history_of_processes_has_an_order_that_explains_it() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("shm:{}", directory.path().join("region.sprag").display());
-    let _space = open(&url);
+    let space = open(&url);
+    for striped in (0..rounds()).filter_map(|round| striped(&space, round)) {
+        // Enough of them to open it, and of nothing together.
+        for delta in [1, -1].into_iter().cycle().take(20) {
+            striped.add(delta).unwrap();
+        }
+    }
     let children: Vec<_> = (0..PROCESSES).map(|process| start(process, &url)).collect();
     let journals: Vec<Vec<Value>> = std::thread::scope(|scope| {
         let readers: Vec<_> = children

@@ -128,11 +128,12 @@ impl Engine {
                 None => self.insert_object(&object, by, now_ns)?,
             };
             let state = State::decode(found.state);
-            if state.mode == Mode::Plain {
-                // Nobody opens or seals the stripes of a plain counter: these are their epochs until it is
-                // one no more.
-                let epoch = |at: &usize| Stripe::decode(self.region.wide(*at).load()).epoch;
-                let latest = stripes.iter().map(epoch).max().unwrap_or(0);
+            let epoch = |at: &usize| Stripe::decode(self.region.wide(*at).load()).epoch;
+            let latest = stripes.iter().map(epoch).max().unwrap_or(0);
+            // Nobody opens or seals the stripes of a plain or closed counter: these are their epochs for as long as it
+            // is that. A closed one is past them, unless the words are of different times, after the machine went down.
+            let is_new = state.mode == Mode::Plain;
+            if is_new || (state.mode == Mode::Closed && latest >= state.epoch) {
                 let closed = state.closed(latest, state.number).encode();
                 let word = self.region.wide(found.at);
                 if word.compare_exchange(found.state, closed).is_err() {

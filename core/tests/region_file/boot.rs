@@ -302,3 +302,47 @@ fn tokens_end_at_the_highest_possible_and_never_wrap_after_many_boots() {
         assert!(matches!(result, Err(Error::TokensExhausted { .. })));
     }
 }
+
+/// Pages of a region that nobody shut down are written back at different times.
+#[test]
+fn a_striped_counter_whose_words_are_of_different_times_counts_on() {
+    let (_directory, path) = place();
+    let before = open(&path);
+    let me = session(&before);
+    let many = before.counter(b"many").unwrap();
+    let striped = before.counter_striped(&many, me, 0).unwrap();
+    let closed = std::fs::read(&path).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
+    let open = std::fs::read(&path).unwrap();
+    // Gathered, and opened once more.
+    before.counter_add(&many, 1, me, 0).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
+    drop(before);
+    let last = std::fs::read(&path).unwrap();
+
+    // Of the counter's cell: its kind, the length of its name and, behind what differs, the name.
+    let is_counters =
+        |at: &usize| last[*at..].starts_with(&[4, 4, 0]) && last[*at + 8..].starts_with(b"many");
+    let meta = (0..last.len() - 64).step_by(8).find(is_counters).unwrap();
+    let word = meta - 16..meta;
+    for (earlier, later) in [(&closed, &open), (&closed, &last), (&open, &last)] {
+        let mut mixed = later.clone();
+        mixed[word.clone()].copy_from_slice(&earlier[word.clone()]);
+        std::fs::write(&path, mixed).unwrap();
+        let after = try_open(&path, &next_boot()).unwrap();
+        let me = session(&after);
+        let many = after.counter(b"many").unwrap();
+        let striped = after.counter_striped(&many, me, 0).unwrap();
+        let mut number = after.counter_get(&many);
+        for lane in 0..100 {
+            after.striped_add(&striped, lane, 1).unwrap();
+            number += 1;
+            assert_eq!(after.counter_get(&many), number);
+        }
+        assert_eq!(after.check_region().findings, []);
+    }
+}
