@@ -1,4 +1,4 @@
-//! Sprag: locks with fencing tokens and leases, rate limiters and fences, at memory speed.
+//! Sprag: locks with fencing tokens and leases, rate limiters, fences and counters, at memory speed.
 //!
 //! A [`Space`] is a set of named objects, opened by URL; the URL decides how far it reaches:
 //!
@@ -55,6 +55,7 @@ mod background;
 #[doc(hidden)]
 pub mod clock;
 mod coarse;
+mod counter;
 mod error;
 mod fence;
 mod hold;
@@ -74,6 +75,7 @@ mod wait;
 
 pub use clock::ManualClock;
 pub use coarse::CoarseLock;
+pub use counter::{Added, Counter, StripedCounter};
 pub use error::Error;
 pub use fence::Fence;
 pub use hold::{Hold, KeepAlive};
@@ -84,7 +86,7 @@ pub use lock::{Acquire, Lock};
 pub use locks::{HoldAll, Locks};
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};
-pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
+pub use space::{CounterInfo, IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::{BreakRecord, Deadlock, DeadlockedWait};

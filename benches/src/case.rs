@@ -18,6 +18,10 @@ pub enum Work {
     Refuse,
     /// Lock and unlock by key.
     Lock,
+    /// Add one to a counter by key.
+    Add,
+    /// Add one to a striped counter through a handle that is kept.
+    AddStriped,
 }
 
 /// A case.

@@ -6,6 +6,7 @@ mod bench;
 mod break_lock;
 mod clock;
 mod completions;
+mod counter;
 mod duration;
 mod error;
 mod inspect;
@@ -31,7 +32,7 @@ use crate::error::Error;
 
 /// Locks, limits and other coordination, from the shell
 ///
-/// A space is a set of named locks and limiters, shared by all processes that open it by the same URL.
+/// A space is a set of named locks, limiters and counters, shared by all processes that open it by the same URL.
 #[derive(Debug, Parser)]
 #[command(name = "sprag", version, about, long_about, after_help = EXIT_CODES)]
 struct Cli {
@@ -46,6 +47,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Lock(lock::Args),
     Limit(limit::Args),
+    #[command(subcommand)]
+    Counter(counter::Command),
     Inspect(inspect::Args),
     Break(break_lock::Args),
     #[cfg(target_os = "linux")]
@@ -106,6 +109,7 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
             completions::run::<Cli>(args, out)
         }
         Command::Limit(args) => limit::run(args, at, out),
+        Command::Counter(command) => counter::run(command, at, out),
         Command::Inspect(args) => inspect::run(args, at, out),
         Command::Break(args) => break_lock::run(args, at, out),
         #[cfg(target_os = "linux")]

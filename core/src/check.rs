@@ -160,7 +160,7 @@ impl Engine {
             displacement_max_ever: self.objects.displacement_max(&self.region),
             ..Check::default()
         };
-        let mut names: HashMap<(u8, Vec<u8>), u32> = HashMap::new();
+        let mut names: HashMap<(u64, Vec<u8>), u32> = HashMap::new();
         let mut pools: HashMap<u32, u64> = HashMap::new();
         self.objects.for_each(&self.region, |cell, at, state| {
             match state & (PHASE_MASK | POOLED) {
@@ -226,14 +226,22 @@ impl Engine {
         &self,
         cell: u32,
         at: usize,
-        names: &mut HashMap<(u8, Vec<u8>), u32>,
+        names: &mut HashMap<(u64, Vec<u8>), u32>,
         check: &mut Check,
     ) {
         let kind = Objects::kind(&self.region, at);
+        let identity = Objects::kind_and_part(&self.region, at);
         let name = Objects::name(&self.region, at);
-        if ![Kind::Lock, Kind::Fence, Kind::Limiter, Kind::Semaphore]
-            .map(|kind| kind as u8)
-            .contains(&kind)
+        if ![
+            Kind::Lock,
+            Kind::Fence,
+            Kind::Limiter,
+            Kind::Counter,
+            Kind::Stripe,
+            Kind::Semaphore,
+        ]
+        .map(|kind| kind as u8)
+        .contains(&kind)
         {
             check.findings.push(Finding::Kind { cell, kind });
             return;
@@ -242,7 +250,7 @@ impl Engine {
             check.findings.push(Finding::Name { cell, name });
             return;
         }
-        let hash = key::mix(self.region.hasher.hash(&name), u64::from(kind));
+        let hash = key::mix(self.region.hasher.hash(&name), identity);
         match self.objects.distance(&self.region, hash, cell) {
             Some(distance) => check.displacement_max = check.displacement_max.max(distance),
             None => check.findings.push(Finding::Lost {
@@ -250,7 +258,7 @@ impl Engine {
                 name: name.clone(),
             }),
         }
-        if let Some(other) = names.insert((kind, name.clone()), cell) {
+        if let Some(other) = names.insert((identity, name.clone()), cell) {
             check.findings.push(Finding::Twice {
                 name,
                 cells: [other, cell],

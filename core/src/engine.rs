@@ -225,6 +225,7 @@ impl Engine {
         Object {
             engine: self,
             kind,
+            part: 0,
             name,
         }
     }

@@ -1,9 +1,9 @@
-//! The objects table: locks, fences and limiter names, one 64-byte cell each.
+//! The objects table: locks, fences, counters and limiter names, one 64-byte cell each.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0..16 | state word, below and in the kind's own file |
-//! | 16..24 | *meta*: bits 0..8 kind, 8..24 name length, 24..56 home block |
+//! | 16..24 | *meta*: bits 0..8 kind, 8..24 name length, 24..56 home block, 56..64 part |
 //! | 24..48 | the name, if at most 24 bytes; else its hash and the index of its first chunk |
 //! | 48..64 | two words of the kind's own |
 //!
@@ -25,6 +25,7 @@
 
 use crate::admission::is_queued;
 use crate::chunk;
+use crate::counter;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
@@ -44,6 +45,8 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::Arc;
 
 pub(crate) const META: usize = 16;
+/// Bits of *meta* that are not part of the object's identity.
+const HOME: u64 = 0xffff_ffff << 24;
 const NAME: usize = 24;
 /// First word of the kind's own.
 pub(crate) const OWN: usize = 48;
@@ -63,6 +66,9 @@ pub(crate) enum Kind {
     Lock = 1,
     Fence = 2,
     Limiter = 3,
+    Counter = 4,
+    /// A part of a striped counter.
+    Stripe = 6,
     Semaphore = 7,
 }
 
@@ -74,7 +80,7 @@ fn with_serial(phase: u128, serial: u64) -> u128 {
     phase | u128::from(serial.min(TOKEN_MAX)) << SERIAL
 }
 
-/// The state of a live fence or limiter name.
+/// The state of a live fence, counter or limiter name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plain {
     pub(crate) serial: u64,
@@ -115,9 +121,20 @@ impl Objects {
         [Kind::Lock as u8, Kind::Semaphore as u8].contains(&Self::kind(region, at))
     }
 
+    /// What tells the objects of one name apart: kind, and from bit 8 on the part.
+    pub(crate) fn kind_and_part(region: &Region, at: usize) -> u64 {
+        let meta = region.word(at + META).load(Relaxed);
+        meta & 0xff | meta >> 56 << 8
+    }
+
     /// Whether a cell is a lock's.
     pub(crate) fn is_lock(region: &Region, at: usize) -> bool {
         Self::kind(region, at) == Kind::Lock as u8
+    }
+
+    /// Whether a cell is a counter's.
+    pub(crate) fn is_counter(region: &Region, at: usize) -> bool {
+        Self::kind(region, at) == Kind::Counter as u8
     }
 
     fn name_len(region: &Region, at: usize) -> usize {
@@ -154,7 +171,7 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, fence, semaphore or limiter";
+    const WHAT: &'static str = "lock, semaphore, fence, counter or limiter";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -204,7 +221,7 @@ impl Flavour for Objects {
     }
 
     /// A lock is idle when nobody holds it and nobody waits for it: neither a holder whose lease is
-    /// over or whose session is gone counts, nor a waiter that gave up or is gone.
+    /// over or whose session is gone counts, nor a waiter that gave up or is gone. A counter is at 0.
     fn idle(
         region: &Region,
         cell: u32,
@@ -213,6 +230,9 @@ impl Flavour for Objects {
         now_ns: u64,
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
+        if Self::is_counter(region, at) {
+            return counter::idle(live);
+        }
         if !Self::has_tokens(region, at) {
             return Idle::Never;
         }
@@ -327,18 +347,20 @@ impl Name {
 pub(crate) struct Object<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) kind: Kind,
+    /// Which part of what has several objects to one name; 0 for all else.
+    pub(crate) part: u8,
     pub(crate) name: &'a Name,
 }
 
 impl Object<'_> {
     #[inline(always)]
     pub(crate) fn hash(&self) -> u64 {
-        key::mix(self.name.hash, self.kind as u64)
+        key::mix(self.name.hash, self.kind as u64 | u64::from(self.part) << 8)
     }
 
     #[inline(always)]
     fn meta(&self) -> u64 {
-        self.kind as u64 | u64::from(self.name.len) << 8
+        self.kind as u64 | u64::from(self.name.len) << 8 | u64::from(self.part) << 56
     }
 }
 
@@ -349,7 +371,7 @@ impl Entry<Objects> for Object<'_> {
         // since shows in its state word, which the caller exchanges or reads again.
         let word = |offset| line.word(offset).load(Relaxed);
         if phase(state) != LIVE
-            || word(META) & 0xff_ffff != self.meta()
+            || word(META) & !HOME != self.meta()
             || word(NAME) != self.name.words[0]
         {
             return false;

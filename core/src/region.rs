@@ -11,7 +11,7 @@
 //!               waiter records   one line per waiter: ticket, futex, deadline
 //!               permits          one line per shared hold: session, lease, token
 //!               limits           two lines per limit definition
-//! growing       object blocks    locks, fences, limiter names: a header line and 8 cells of 64 bytes
+//! growing       object blocks    locks, fences, counters, limiter names: a header line and 8 cells of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
 //!               key chunks       names too long for their cell
 //! ```

@@ -348,6 +348,11 @@ fn try_name(engine: &Engine, bytes: &[u8], now_ns: u64) -> (bool, usize, bool) {
         assert_eq!(found, 1, "{readable}");
         engine.release(&hold, || now_ns);
     }
+    let counter = engine.counter(bytes).unwrap();
+    if let Ok(sum) = engine.counter_add(&counter, 5, by, now_ns) {
+        assert_eq!((sum, engine.counter_get(&counter)), (5, 5));
+        engine.counter_swap(&counter, 0, by, now_ns).unwrap();
+    }
     let limiter = engine
         .open_limiter(b"api", limit, false, by, now_ns)
         .unwrap();

@@ -5,6 +5,7 @@
 
 pub(crate) mod block_on;
 pub(crate) mod coarse;
+pub(crate) mod counters;
 pub(crate) mod data;
 pub(crate) mod fences;
 pub(crate) mod futures;
@@ -174,6 +175,23 @@ macro_rules! cases {
                 a_fence_rejects_the_holder_before,
                 fences_and_locks_of_one_name_are_apart,
                 fence_names_have_bounds,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            counters,
+            [
+                a_counter_starts_at_0_and_tells_each_sum,
+                an_addition_within_bounds_never_overdraws,
+                a_sum_that_is_no_number_is_an_error_and_changes_nothing,
+                a_swap_tells_what_was_and_a_comparison_what_is,
+                a_counter_at_0_gives_its_room_and_all_others_keep_theirs,
+                counters_and_other_objects_of_one_name_are_apart,
+                counters_are_listed_by_prefix_in_order,
+                threads_that_count_at_once_miss_nothing_and_never_overdraw,
+                striped_and_plain_handles_are_of_one_counter,
+                a_striped_counter_keeps_its_bounds_and_tells_an_overflow,
+                threads_on_a_striped_counter_miss_nothing_and_never_overdraw,
             ]
         );
         $crate::conformance::instantiate!(

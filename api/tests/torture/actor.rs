@@ -1,8 +1,9 @@
 //! An actor: one process at work on the region, each of its calls journaled and any of them struck.
 
 use crate::journal::{Entry, Journal, Op, Outcome, WHOLE};
+use crate::oracle_counter::BOUNDS;
 use crate::process::now_ns;
-use sprag::{Caps, Error, Fence, Hold, Limiter, Space};
+use sprag::{Added, Caps, Counter, Error, Fence, Hold, Limiter, Space, StripedCounter};
 use sprag_core::sync::steps;
 use std::cell::Cell;
 use std::pin::pin;
@@ -20,7 +21,7 @@ pub(crate) const LONG: u64 = 1_000;
 /// How many permits semaphores have.
 pub(crate) const PERMITS: u32 = 3;
 
-/// The name of a key, of a lock, a fence or a limiter's key.
+/// The name of a key, of a lock, a fence, a counter or a limiter's key.
 pub(crate) fn name_of(key: u64) -> Vec<u8> {
     let mut name = format!("k{key}").into_bytes();
     if key >= LONG {
@@ -434,6 +435,88 @@ impl Actor {
             Ok(()) => true,
             Err(Error::Stale { .. }) => false,
             Err(error) => panic!("a fence fails: {error}"),
+        }
+    }
+
+    /// Whether there was room for the counter.
+    pub(crate) fn add(&self, op: Op, counter: &Counter<'_>, key: u64, delta: i64) -> bool {
+        self.count(op, key, delta, || match counter.add(delta) {
+            Ok(sum) => Some(Ok(sum)),
+            Err(Error::Engine(sprag_core::Error::Full { .. })) => None,
+            Err(error) => panic!("an addition fails: {error}"),
+        })
+        .is_some()
+    }
+
+    /// Adds within [`BOUNDS`].
+    pub(crate) fn add_within(&self, op: Op, counter: &Counter<'_>, key: u64, delta: i64) {
+        self.count(op, key, delta, || match counter.add_within(delta, BOUNDS) {
+            Ok(Added::To(sum)) => Some(Ok(sum)),
+            Ok(Added::Refused(number)) => Some(Err(number)),
+            Err(Error::Engine(sprag_core::Error::Full { .. })) => None,
+            Err(error) => panic!("an addition fails: {error}"),
+        });
+    }
+
+    pub(crate) fn stripe<'s>(&self, op: Op, counter: Counter<'s>) -> StripedCounter<'s> {
+        self.call(
+            op,
+            0,
+            0,
+            || counter.striped(),
+            |striped| yes(striped.is_ok()),
+        )
+        .expect("room")
+    }
+
+    pub(crate) fn striped_add(&self, op: Op, counter: &StripedCounter<'_>, key: u64, delta: i64) {
+        self.count(op, key, delta, || {
+            counter.add(delta).expect("an addition");
+            Some(Ok(0))
+        });
+    }
+
+    /// Adds within [`BOUNDS`].
+    pub(crate) fn striped_within(
+        &self,
+        op: Op,
+        counter: &StripedCounter<'_>,
+        key: u64,
+        delta: i64,
+    ) {
+        self.count(op, key, delta, || {
+            let added = counter.add_within(delta, BOUNDS).expect("an addition");
+            Some(added.map(|()| 0))
+        });
+    }
+
+    pub(crate) fn get(&self, counter: &Counter<'_>, key: u64) -> i64 {
+        let number = self.count(Op::CounterGet, key, 0, || {
+            Some(Ok(counter.get().expect("a look")))
+        });
+        number.unwrap_or(0)
+    }
+
+    /// The number that `call` ends with; `None`, and nothing in the journal, if there was no room.
+    fn count(
+        &self,
+        op: Op,
+        key: u64,
+        delta: i64,
+        call: impl FnOnce() -> Option<Result<i64, i64>>,
+    ) -> Option<i64> {
+        let argument = delta.cast_unsigned();
+        let entry = self.journal.begin(self.role, self.by, op, key, argument);
+        let answer = self.struck(op, call);
+        if let Some(Ok(number) | Err(number)) = answer {
+            entry.end(
+                yes(answer.is_some_and(|a| a.is_ok())),
+                number.cast_unsigned(),
+            );
+            Some(number)
+        } else {
+            self.journal.retract(self.role);
+            None
         }
     }
 }

@@ -51,6 +51,15 @@ pub(crate) enum Op {
     FinishUpdate,
     Admit,
     AdmitInsert,
+    Add,
+    AddInsert,
+    AddReclaim,
+    AddWithin,
+    CounterGet,
+    Stripe,
+    StripedAdd,
+    StripedWithin,
+    Gather,
     OpenSession,
     CloseSession,
     Create,
@@ -71,7 +80,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 49] = [
+    pub(crate) const ALL: [(Self, &'static str); 58] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -104,6 +113,15 @@ impl Op {
         (Self::FinishUpdate, "limiter: finish another's change"),
         (Self::Admit, "fence: admit"),
         (Self::AdmitInsert, "fence: admit, first"),
+        (Self::Add, "counter: add"),
+        (Self::AddInsert, "counter: add, first"),
+        (Self::AddReclaim, "counter: add, reclaiming one at 0"),
+        (Self::AddWithin, "counter: add within bounds"),
+        (Self::CounterGet, "counter: get"),
+        (Self::Stripe, "striped counter: make one"),
+        (Self::StripedAdd, "striped counter: add"),
+        (Self::StripedWithin, "striped counter: add within bounds"),
+        (Self::Gather, "striped counter: add and tell the sum"),
         (Self::OpenSession, "session: open"),
         (Self::CloseSession, "session: close"),
         (Self::Create, "region: create"),

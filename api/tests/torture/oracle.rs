@@ -9,9 +9,11 @@
 //!   outcome may have taken, unless idle locks were reclaimed.
 //! - **Limits**: in every interval of length w, checks that lie wholly within it were allowed at most
 //!   B + r·w; a check is refused only if those allowed, and those of unknown outcome, leave no room.
+//! - **Counters**: see [`oracle_counter`](crate::oracle_counter).
 //! - **Fences**: what is admitted never falls; what is rejected was overtaken.
 
 use crate::journal::{Journal, Op, Outcome, Record, WHOLE};
+use crate::oracle_counter::judge_counter;
 use std::collections::BTreeMap;
 
 /// By how much two processes' fast clocks may disagree, in nanoseconds.
@@ -66,6 +68,7 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     let mut by_lock: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     let mut by_limit: BTreeMap<(u64, u64), Vec<Record>> = BTreeMap::new();
     let mut by_fence: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    let mut by_counter: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     for record in records {
         match kind(record.op) {
             Kind::Grant | Kind::Adopt | Kind::End => {
@@ -76,6 +79,7 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
                 .or_default()
                 .push(record),
             Kind::Admit => by_fence.entry(record.key).or_default().push(record),
+            Kind::Count => by_counter.entry(record.key).or_default().push(record),
             Kind::Other => {}
         }
     }
@@ -93,6 +97,9 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     for (key, records) in &by_fence {
         judge_fence(*key, records, &mut problems);
     }
+    for (key, records) in &by_counter {
+        judge_counter(*key, records, &mut problems);
+    }
     problems
 }
 
@@ -105,6 +112,7 @@ enum Kind {
     End,
     Check,
     Admit,
+    Count,
     Other,
 }
 
@@ -140,6 +148,14 @@ fn kind(op: Op) -> Kind {
         | Op::CheckReclaim
         | Op::CheckConvert => Kind::Check,
         Op::Admit | Op::AdmitInsert => Kind::Admit,
+        Op::Add
+        | Op::AddInsert
+        | Op::AddReclaim
+        | Op::AddWithin
+        | Op::CounterGet
+        | Op::StripedAdd
+        | Op::StripedWithin
+        | Op::Gather => Kind::Count,
         Op::Release
         | Op::HandOn
         | Op::Renew
@@ -153,7 +169,8 @@ fn kind(op: Op) -> Kind {
         | Op::ReleaseShare
         | Op::LeaveOthers
         | Op::RenewShare
-        | Op::ReleasePermits => Kind::Other,
+        | Op::ReleasePermits
+        | Op::Stripe => Kind::Other,
     }
 }
 

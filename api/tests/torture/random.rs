@@ -26,7 +26,7 @@ const OPS: usize = 48;
 
 /// Every table full, everything reclaimed and displaced all the time.
 const TIGHT: Caps = Caps {
-    objects: 16,
+    objects: 26,
     limiter_keys: 12,
     sessions: 8,
     waiters: 6,
@@ -43,7 +43,7 @@ const ROOMY: Caps = Caps {
 };
 
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 18] = [
+const MIX: [Op; 22] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -60,6 +60,10 @@ const MIX: [Op; 18] = [
     Op::CheckLong,
     Op::UpdateLimit,
     Op::Admit,
+    Op::Add,
+    Op::AddWithin,
+    Op::StripedAdd,
+    Op::Gather,
     Op::OpenSession,
     Op::CloseSession,
 ];
@@ -69,6 +73,11 @@ const AIM: usize = 16;
 const TOKENS: usize = 8;
 
 const FENCE: u64 = 30;
+/// A counter that only rises, and one that keeps its bounds.
+const HITS: u64 = 31;
+const STOCK: u64 = 32;
+/// A striped counter.
+const STRIPED: u64 = 33;
 
 /// A process at random work.
 struct Worker {
@@ -155,7 +164,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..16) {
+        match self.random.u32(0..20) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -215,6 +224,35 @@ impl Worker {
                 let op = self.op(Op::Check);
                 let key = self.random.u64(5..8);
                 self.actor.check(op, &limiters.changing, WIDER, key, 1);
+            }
+            15 => {
+                let hits = space.counter(&name_of(HITS)).expect("a name");
+                let op = self.op(Op::Add);
+                self.actor.add(op, &hits, HITS, self.random.i64(1..4));
+            }
+            16 => {
+                let stock = space.counter(&name_of(STOCK)).expect("a name");
+                let op = self.op(Op::AddWithin);
+                let delta = self.random.i64(-3..4);
+                self.actor.add_within(op, &stock, STOCK, delta);
+                self.actor.get(&stock, STOCK);
+            }
+            17 => {
+                let striped = space.counter(&name_of(STRIPED)).expect("a name");
+                let Ok(striped) = striped.striped() else {
+                    return;
+                };
+                for _ in 0..self.random.u32(1..24) {
+                    let op = self.op(Op::StripedAdd);
+                    let delta = self.random.i64(-3..4);
+                    self.actor.striped_add(op, &striped, STRIPED, delta);
+                }
+            }
+            18 => {
+                let plain = space.counter(&name_of(STRIPED)).expect("a name");
+                let op = self.op(Op::Gather);
+                self.actor.add(op, &plain, STRIPED, 1);
+                self.actor.get(&plain, STRIPED);
             }
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
@@ -403,7 +441,7 @@ impl Arena<'_> {
             for key in [1, 2, 3, LONG + 1] {
                 actor.break_lock(Op::Break, &space, key);
             }
-            // What stays for good: three limiters, and the fence.
+            // What stays for good: three limiters, the fence, and a striped counter.
             let fence = space.fence(&name_of(FENCE)).expect("a name");
             fence.admit(u64::MAX >> 12).expect("the highest");
             for (name, limit) in [("day", DAY), ("fast", FAST), ("changing", WIDER)] {
@@ -411,12 +449,19 @@ impl Arena<'_> {
                 let limiter = space.limiter_updated(name, text).expect("a limiter opens");
                 limiter.check("the last", 0).map(drop).expect("a check");
             }
+            for key in [HITS, STOCK, STRIPED] {
+                let counter = space.counter(&name_of(key)).expect("a name");
+                actor.get(&counter, key);
+                counter.swap(0).expect("a swap");
+            }
+            let striped = space.counter(&name_of(STRIPED)).expect("a name");
+            striped.striped().map(drop).expect("room");
             // Long keys of the fast limit are idle in a moment, and then make room.
             let full_again_ns = now_ns() + 5_000_000;
             while now_ns() < full_again_ns {
                 std::thread::yield_now();
             }
-            all_is_well_but(&actor, &space, 1, 4, 0);
+            all_is_well_but(&actor, &space, 1, 13, 0);
         });
         let fate = crate::process::wait(pid);
         assert_eq!(fate, Fate::Exited(0), "who comes after");

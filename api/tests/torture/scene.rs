@@ -197,6 +197,11 @@ impl Cue {
         }
     }
 
+    /// Whether the scene is of this operation.
+    pub(crate) fn is_of(&self, op: Op) -> bool {
+        self.op == op
+    }
+
     /// Whether the operation is one that waits for a lock.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.op, Op::Wait | Op::Future | Op::ShareWait)

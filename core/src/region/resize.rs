@@ -4,7 +4,7 @@
 //! on the way leaves the old one in place. Meanwhile the kernel locks of all sessions are held: nobody
 //! can open a session in the old region, and who tries after finds it replaced.
 //!
-//! Carried over: every fence, every limiter with its keys' state, region time, and that tokens never
+//! Carried over: every fence and counter, every limiter with its keys' state, region time, and that tokens never
 //! go back. Locks are not: none is held.
 
 use super::file::{Alone, Draft, absolute, open_unchanged};
@@ -59,6 +59,7 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
     let new = Engine::new(new, Sessions::local(), 100);
     new.region.note_time(now_ns);
     carry_fences(&old, &new)
+        .and_then(|()| carry_counters(&old, &new, now_ns))
         .and_then(|()| carry_limiters(&old, &new, now_ns))
         .map_err(|error| match error {
             // Nobody shares the new region yet.
@@ -124,7 +125,7 @@ fn highest_token(engine: &Engine) -> u64 {
         highest = highest.max(serial(region.wide(region.coarse_at(index)).load()));
     }
     engine.objects.for_each(region, |_, at, state| {
-        // Only a live fence or limiter name keeps something else where the others keep tokens.
+        // Only a live fence, counter or limiter name keeps something else where the others keep tokens.
         if phase(state) != LIVE || Objects::has_tokens(region, at) {
             highest = highest.max(serial(state));
         }
@@ -152,6 +153,23 @@ fn carry_fences(old: &Engine, new: &Engine) -> Result<()> {
             })
             .and_then(|name| new.admit(&name, SessionId::DETACHED, 0, highest, false))
             .map(drop);
+    });
+    result
+}
+
+/// Sets the counter of the same name in `new` to every counter's number.
+fn carry_counters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    let mut result = Ok(());
+    old.for_each_counter(b"", |name, number| {
+        if result.is_ok() {
+            result = new
+                .counter(&name)
+                .map_err(|_| Error::Damaged {
+                    what: "a counter's name cannot be read",
+                })
+                .and_then(|counter| new.counter_swap(&counter, number, SessionId::DETACHED, now_ns))
+                .map(drop);
+        }
     });
     result
 }

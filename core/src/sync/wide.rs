@@ -60,6 +60,24 @@ mod arch {
         }
 
         #[inline(always)]
+        pub(crate) fn load_in_halves(&self) -> u128 {
+            let low: u64;
+            let high: u64;
+            // SAFETY: as in `load`; each half is aligned, so each read of one is a single access.
+            unsafe {
+                asm!(
+                    "mov {low}, qword ptr [{p}]",
+                    "mov {high}, qword ptr [{p} + 8]",
+                    p = in(reg) self.0.get(),
+                    low = out(reg) low,
+                    high = lateout(reg) high,
+                    options(nostack, preserves_flags),
+                );
+            }
+            u128::from(high) << 64 | u128::from(low)
+        }
+
+        #[inline(always)]
         pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
             let found_low: u64;
             let found_high: u64;
@@ -114,6 +132,11 @@ mod arch {
         #[inline(always)]
         pub(crate) fn load_low(&self) -> u64 {
             self.load() as u64
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_in_halves(&self) -> u128 {
+            self.load()
         }
 
         #[inline(always)]

@@ -322,6 +322,13 @@ fn in_use(path: &Path) {
         acquire(&engine, me, name, 0).unwrap();
         let fence = engine.fence_name(name).unwrap();
         let _ = engine.admit(&fence, me, 0, 7, false).unwrap();
+        let counter = engine.counter(name).unwrap();
+        engine.counter_add(&counter, -7, me, 0).unwrap();
+    }
+    let counter = engine.counter(b"striped").unwrap();
+    let striped = engine.counter_striped(&counter, me, 0).unwrap();
+    for lane in 0..20 {
+        engine.striped_add(&striped, lane, 1).unwrap();
     }
     fill_limiter(&engine, me);
     for name in [&b"a"[..], b"orders"] {

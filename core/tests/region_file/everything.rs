@@ -54,6 +54,8 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         note(&mut answers, admitted);
         engine.fence_highest(&fence);
 
+        use_counter(engine, &name, by, now_ns, random, &mut answers);
+
         match engine.open_limiter(b"api", limit, false, by, now_ns) {
             Ok(limiter) => {
                 let key = one_of(&KEYS, random);
@@ -76,6 +78,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         }
     }
     engine.for_each_lock(b"", 0, |_| {});
+    engine.for_each_counter(b"", |_, _| {});
     engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
     engine.breaks();
     engine.limiter_key_count();
@@ -142,6 +145,42 @@ fn use_lock(
     engine.release_by_name(HoldOf::Lock, &name, token, now_ns);
 }
 
+fn use_counter(
+    engine: &Engine,
+    name: &[u8],
+    by: SessionId,
+    now_ns: u64,
+    random: &mut Rng,
+    answers: &mut Answers,
+) {
+    let counter = engine.counter(name).unwrap();
+    let delta = random.i64(..) >> random.u32(..64);
+    engine.counter_add_known(&counter, delta);
+    note(answers, engine.counter_add(&counter, delta, by, now_ns));
+    let bounds = random.i64(..)..=random.i64(..);
+    note(
+        answers,
+        engine.counter_add_within(&counter, delta, &bounds, by, now_ns),
+    );
+    let number = engine.counter_get(&counter);
+    let exchanged = engine.counter_compare_exchange(&counter, number, delta, by, now_ns);
+    note(answers, exchanged);
+    // One alone: they stay.
+    let many = engine.counter(b"striped").unwrap();
+    match engine.counter_striped(&many, by, now_ns) {
+        Ok(striped) => {
+            for lane in 0..20 {
+                note(answers, engine.striped_add(&striped, lane, delta));
+            }
+            let added = engine.striped_add_within(&striped, 3, delta, &bounds);
+            note(answers, added);
+            engine.counter_get(&many);
+        }
+        Err(error) => drop(answers.insert(kind(&error))),
+    }
+    note(answers, engine.counter_swap(&counter, 0, by, now_ns));
+}
+
 /// One that a used region has, or any other.
 fn one_of(known: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     if random.bool() {
@@ -172,6 +211,8 @@ pub(crate) fn kind(error: &Error) -> &'static str {
         Error::NoSpace { .. } => "no space",
         Error::LimitDiffers { .. } => "another limit",
         Error::LimiterGone { .. } => "limiter gone",
+        Error::CounterOverflow { .. } => "counter overflow",
+        Error::NoBounds { .. } => "no bounds",
         Error::TokensExhausted { .. } => "no more tokens",
         Error::Incompatible { found, .. } if found.starts_with("version") => "another version",
         Error::Incompatible { found, .. } if found.starts_with("features") => "unknown features",

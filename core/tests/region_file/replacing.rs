@@ -91,7 +91,7 @@ fn resizing_is_refused_while_a_session_lives_or_a_detached_hold_runs() {
 }
 
 #[test]
-fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
+fn resizing_keeps_fences_counters_limiters_time_and_that_tokens_rise() {
     let (directory, path) = place();
     let shared = OpenOptions {
         group_shared: true,
@@ -112,6 +112,17 @@ fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
     }
     let name = before.fence_name(&long).unwrap();
     before.admit(&name, me, 0, 7, false).unwrap().unwrap();
+    let counters = [(&b"hits"[..], -7), (&long, i64::MAX), (b"none", 0)];
+    for (name, number) in counters {
+        let counter = before.counter(name).unwrap();
+        before.counter_add(&counter, 1, me, 0).unwrap();
+        before.counter_swap(&counter, number, me, 0).unwrap();
+    }
+    let counter = before.counter(b"striped").unwrap();
+    let striped = before.counter_striped(&counter, me, 0).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
     let limit: Limit = "10/h".parse().unwrap();
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
     let allowed = |engine: &sprag_core::Engine, limiter, key: &[u8], by, cost| {
@@ -144,6 +155,10 @@ fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
     }
     let name = after.fence_name(&long).unwrap();
     assert_eq!(after.fence_highest(&name), 7);
+    for (name, number) in counters {
+        assert_eq!(after.counter_get(&after.counter(name).unwrap()), number);
+    }
+    assert_eq!(after.counter_get(&after.counter(b"striped").unwrap()), 120);
     let limiter = after.limiter(b"api").unwrap().unwrap();
     assert_eq!(limiter.limit(), limit);
     assert!(!allowed(&after, &limiter, b"used up", me, 1));

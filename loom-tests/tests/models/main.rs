@@ -1,6 +1,7 @@
 //! The models, a file for each noun. One target, so that whoever runs them builds and links once.
 #![cfg(loom)]
 
+mod counter;
 mod fence;
 mod limiter;
 mod lock;

@@ -199,4 +199,18 @@ const DUELS: &[(Case, Peer, f64)] = &[
         Peer::KeyedLock,
         2.0,
     ),
+    (
+        Case::hot("counter add by key, 1 thread", Work::Add),
+        Peer::Map,
+        2.5,
+    ),
+    (
+        Case::hot(
+            "counter add, bound handle, striped, 2 threads",
+            Work::AddStriped,
+        )
+        .two_threads(),
+        Peer::Lines,
+        1.5,
+    ),
 ];
