@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use crate::key;
 use crate::object::{Kind, Objects};
+use crate::once;
 use crate::region::header;
 use crate::session::Sessions;
 use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, RETIRED, Table, count_of, phase};
@@ -62,6 +63,11 @@ pub enum Finding {
         /// What can be read of it.
         name: Vec<u8>,
     },
+    /// The result of a once is too long, or in chunks that are not its own.
+    Result {
+        /// The cell.
+        cell: u32,
+    },
     /// An entry lies where a search for its name does not look.
     Lost {
         /// The cell.
@@ -102,6 +108,7 @@ impl fmt::Display for Finding {
             Self::Name { cell, name } => {
                 write!(f, "cell {cell} has no whole name: {}", name.escape_ascii())
             }
+            Self::Result { cell } => write!(f, "cell {cell} has no whole result"),
             Self::Lost { cell, name } => {
                 write!(f, "cell {cell} is not found as {}", name.escape_ascii())
             }
@@ -145,6 +152,11 @@ impl Engine {
                 LIVE => {
                     check.live += 1;
                     self.check_object(cell, at, &mut names, &mut check);
+                    if Objects::kind(&self.region, at) == Kind::Once as u8
+                        && !self.is_result_whole(cell, once::State::decode(state))
+                    {
+                        check.findings.push(Finding::Result { cell });
+                    }
                 }
                 phase => check.findings.push(Finding::Phase {
                     cell,
@@ -201,7 +213,7 @@ impl Engine {
     ) {
         let kind = Objects::kind(&self.region, at);
         let name = Objects::name(&self.region, at);
-        if ![Kind::Lock, Kind::Fence, Kind::Limiter]
+        if ![Kind::Lock, Kind::Fence, Kind::Limiter, Kind::Once]
             .map(|kind| kind as u8)
             .contains(&kind)
         {

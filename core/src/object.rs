@@ -1,4 +1,4 @@
-//! The objects table: locks, fences and limiter names, one 64-byte cell each.
+//! The objects table: locks, fences, limiter names and onces, one 64-byte cell each.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | EMPTY, RETIRED | 75..128 serial |
 //! | CLAIMED | 3..9 session generation, 11..23 session, 23..55 home block, 75..128 serial |
 //!
-//! A live lock keeps its serial, which is its token, in the same bits ([`crate::lock`]). The other
-//! kinds hold one 64-bit value, and share one form ([`Plain`]):
+//! A live lock or once keeps its serial, which is its token, in the same bits ([`crate::lock`],
+//! [`crate::once`]). The other kinds hold one 64-bit value, and share one form ([`Plain`]):
 //!
 //! | bits | field |
 //! |---|---|
@@ -28,6 +28,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
 use crate::lock;
+use crate::once;
 use crate::region::memory::Line;
 use crate::region::{Region, Section};
 use crate::session::SessionId;
@@ -58,6 +59,7 @@ pub(crate) enum Kind {
     Lock = 1,
     Fence = 2,
     Limiter = 3,
+    Once = 5,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -109,6 +111,12 @@ impl Objects {
         Self::kind(region, at) == Kind::Lock as u8
     }
 
+    /// Whether a cell is of a kind that has tokens.
+    pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
+        let kind = Self::kind(region, at);
+        kind == Kind::Lock as u8 || kind == Kind::Once as u8
+    }
+
     fn name_len(region: &Region, at: usize) -> usize {
         (region.word(at + META).load(Relaxed) >> 8 & 0xffff) as usize
     }
@@ -143,7 +151,7 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, fence or limiter";
+    const WHAT: &'static str = "lock, fence, limiter or once";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -174,14 +182,19 @@ impl Flavour for Objects {
 
     fn live(region: &Region, at: usize, claimed: u128) -> u128 {
         let serial = serial(claimed);
-        if Self::is_lock(region, at) {
+        if Self::has_tokens(region, at) {
             let home = Self::claim_of(claimed).home;
             let blocks = region.geometry.objects.units / region.partitions();
             let partition = (home / blocks).min(region.partitions() - 1);
             // Acquire by the exchange that decided the insertion: no retirement of this name that
             // came before it is missed.
             let floor = region.floor(partition).load(Acquire);
-            lock::State::free(serial.max(floor)).encode()
+            let last = serial.max(floor);
+            if Self::is_lock(region, at) {
+                lock::State::free(last).encode()
+            } else {
+                once::State::open(last).encode()
+            }
         } else {
             Plain { serial, value: 0 }.encode()
         }
@@ -198,7 +211,11 @@ impl Flavour for Objects {
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
         if !Self::is_lock(region, at) {
-            return Idle::Never;
+            return if Self::has_tokens(region, at) {
+                once::idle(region, at, live, now_ns, is_alive)
+            } else {
+                Idle::Never
+            };
         }
         let lock = lock::State::decode(live);
         let is_held = lock
@@ -215,7 +232,7 @@ impl Flavour for Objects {
     fn note_reclaim(_: &Region, _: u64) {}
 
     fn retired(region: &Region, at: usize, live: u128) -> u128 {
-        let last = if Self::is_lock(region, at) {
+        let last = if Self::has_tokens(region, at) {
             serial(live)
         } else {
             Plain::decode(live).serial

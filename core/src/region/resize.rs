@@ -4,8 +4,9 @@
 //! on the way leaves the old one in place. Meanwhile the kernel locks of all sessions are held: nobody
 //! can open a session in the old region, and who tries after finds it replaced.
 //!
-//! Carried over: every fence, every limiter with its keys' state, region time, and that tokens never
-//! go back. Locks are not: none is held.
+//! Carried over: every fence, every limiter with its keys' state, every once that is done and whose result
+//! is kept, region time, and that tokens never go back. Locks are not: none is held. Nor is it that
+//! attempts at a once ended unfinished.
 
 use super::file::{Alone, Draft, absolute, open_unchanged};
 use super::{Birth, Caps, Region};
@@ -15,6 +16,7 @@ use crate::key;
 use crate::limiter::{LimiterRef, overflow};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::{Kind, Objects, Plain, serial};
+use crate::once::{Begun, OnceStatus, TTL_NS_MAX, TTL_NS_MIN};
 use crate::session::{SessionId, Sessions};
 use crate::table::{Flavour as _, Idle, LIVE, phase};
 use core::sync::atomic::Ordering::Relaxed;
@@ -56,6 +58,7 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
     let new = Engine::new(new, Sessions::local(), 100);
     new.region.note_time(now_ns);
     carry_fences(&old, &new)
+        .and_then(|()| carry_onces(&old, &new, now_ns))
         .and_then(|()| carry_limiters(&old, &new, now_ns))
         .map_err(|error| match error {
             // Nobody shares the new region yet.
@@ -96,7 +99,7 @@ fn now_ns(engine: &Engine, birth: &Birth) -> u64 {
     birth.boot_ns.wrapping_sub(base_ns)
 }
 
-/// Holds that belong to no session and whose lease still runs.
+/// Holds and attempts that belong to no session and whose time still runs.
 fn detached_holds(engine: &Engine, now_ns: u64) -> u32 {
     let mut count = 0;
     engine.for_each_lock(b"", now_ns, |lock| {
@@ -104,6 +107,11 @@ fn detached_holds(engine: &Engine, now_ns: u64) -> u32 {
             .hold
             .is_some_and(|hold| hold.detached && hold.lease_left_ns > 0)
         {
+            count += 1;
+        }
+    });
+    engine.for_each_once(b"", now_ns, |_, status| {
+        if matches!(status, OnceStatus::InProgress(progress) if progress.detached) {
             count += 1;
         }
     });
@@ -118,8 +126,8 @@ fn highest_token(engine: &Engine) -> u64 {
         .max()
         .unwrap_or(0);
     engine.objects.for_each(region, |_, at, state| {
-        // Only a live fence or limiter name keeps something else where the others keep tokens.
-        if phase(state) != LIVE || Objects::is_lock(region, at) {
+        // Only a live one of the kinds without tokens keeps something else where the others keep tokens.
+        if phase(state) != LIVE || Objects::has_tokens(region, at) {
             highest = highest.max(serial(state));
         }
     });
@@ -146,6 +154,35 @@ fn carry_fences(old: &Engine, new: &Engine) -> Result<()> {
             })
             .and_then(|name| new.admit(&name, SessionId::DETACHED, 0, highest, false))
             .map(drop);
+    });
+    result
+}
+
+/// Does every once in `new` that is done in `old`, with the same result, for as long as that is kept.
+fn carry_onces(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    let by = SessionId::DETACHED;
+    let mut result = Ok(());
+    old.for_each_once(b"", now_ns, |name, status| {
+        let OnceStatus::Done {
+            result: bytes,
+            left_ns,
+        } = status
+        else {
+            return;
+        };
+        let keep_ns = left_ns.clamp(TTL_NS_MIN, TTL_NS_MAX);
+        let carry = || {
+            let name = new.once_name(&name).map_err(|_| Error::Damaged {
+                what: "a once's key cannot be read",
+            })?;
+            if let Begun::Started(attempt) = new.begin(&name, by, now_ns, TTL_NS_MAX)? {
+                new.finish(&attempt, by, &bytes, now_ns, keep_ns)?;
+            }
+            Ok(())
+        };
+        if result.is_ok() {
+            result = carry();
+        }
     });
     result
 }
