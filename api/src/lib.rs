@@ -1,4 +1,4 @@
-//! Sprag: locks with fencing tokens and leases, rate limiters and fences, at memory speed.
+//! Sprag: locks with fencing tokens and leases, rate limiters, fences and idempotency keys, at memory speed.
 //!
 //! A [`Space`] is a set of named objects, opened by URL; the URL decides how far it reaches:
 //!
@@ -61,6 +61,7 @@ mod fence;
 pub mod host;
 mod limiter;
 mod lock;
+mod once;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
@@ -75,11 +76,13 @@ pub use host::HostError;
 pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Hold, KeepAlive, Lock};
+pub use once::{Attempt, Begun, Once, OnceInfo, OnceStatus};
 pub use owner::{Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::BreakRecord;
+pub use sprag_core::once::RESULT_BYTES_MAX;
 pub use sprag_core::region::Caps;
 pub use sprag_core::span::Span;
 pub use sprag_core::{Error as EngineError, TOKEN_MAX};
