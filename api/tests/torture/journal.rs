@@ -13,7 +13,7 @@ pub(crate) const ROLES: usize = 8;
 pub(crate) const RECORDS: usize = 4_096;
 const WORDS: usize = 16;
 const HEADER: usize = 64;
-const OPS: usize = 48;
+const OPS: usize = 64;
 
 /// What is done to a region: the rows of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,13 +51,19 @@ pub(crate) enum Op {
     FinishUpdate,
     Admit,
     AdmitInsert,
+    Begin,
+    BeginTakeOver,
+    BeginDone,
+    Finish,
+    Abandon,
+    LookOnce,
     OpenSession,
     CloseSession,
     Create,
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 35] = [
+    pub(crate) const ALL: [(Self, &'static str); 41] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -90,6 +96,12 @@ impl Op {
         (Self::FinishUpdate, "limiter: finish another's change"),
         (Self::Admit, "fence: admit"),
         (Self::AdmitInsert, "fence: admit, first"),
+        (Self::Begin, "once: begin"),
+        (Self::BeginTakeOver, "once: take over from the dead"),
+        (Self::BeginDone, "once: begin, read the result"),
+        (Self::Finish, "once: finish"),
+        (Self::Abandon, "once: abandon"),
+        (Self::LookOnce, "once: look"),
         (Self::OpenSession, "session: open"),
         (Self::CloseSession, "session: close"),
         (Self::Create, "region: create"),
@@ -130,9 +142,9 @@ pub(crate) struct Record {
     pub(crate) outcome: Outcome,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// The token that was granted.
+    /// The token that was granted; of a beginning that was refused, the one that its result tells of.
     pub(crate) token: u64,
-    /// Until when the holder may take the lock for its own.
+    /// Until when the holder may take the lock for its own, or what was finished is kept at least.
     pub(crate) valid_until_ns: u64,
     /// When the holder began to give it up; 0 if it has not.
     pub(crate) left_ns: u64,
