@@ -30,6 +30,8 @@
 mod inspect;
 mod result;
 mod state;
+#[cfg(all(test, not(loom)))]
+mod stopped;
 
 pub use inspect::{OnceStatus, Progress};
 pub(crate) use state::{State, Status};

@@ -5,6 +5,8 @@ mod history;
 #[path = "history/recorder.rs"]
 mod recorder;
 mod support;
+#[path = "history/threads.rs"]
+mod threads;
 
 use history::{Event, Specification, is_linearizable};
 use recorder::Recorder;
@@ -13,11 +15,9 @@ use sprag_core::lock::{Attempt, Grant, Released, Renewed};
 use sprag_core::region::Caps;
 use sprag_core::session::Process;
 use sprag_core::{Limit, SessionId};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::{FLOOR, SECOND, UNIX_NS, engine, engine_with_session, is_soak, session};
-
-const THREADS: usize = 4;
+use threads::{THREADS, at_once};
 
 /// How many histories of each kind: ten times as many with `SPRAG_SOAK=1`.
 fn histories() -> u64 {
@@ -31,21 +31,6 @@ const CAPS: Caps = Caps {
     waiters: 16,
     key_chunks: 16,
 };
-
-/// Runs `act` in each of several threads that start together.
-fn at_once(act: impl Fn(usize, &mut fastrand::Rng) + Sync, seed: u64) {
-    let barrier = Barrier::new(THREADS);
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (act, barrier) = (&act, &barrier);
-            scope.spawn(move || {
-                let mut random = fastrand::Rng::with_seed(seed * THREADS as u64 + thread as u64);
-                barrier.wait();
-                act(thread, &mut random);
-            });
-        }
-    });
-}
 
 /// A cell that is written and read: the textbook's example, to judge the judge.
 struct Cell;

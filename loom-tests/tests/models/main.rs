@@ -4,5 +4,6 @@
 mod fence;
 mod limiter;
 mod lock;
+mod once;
 mod table;
 mod waiter;
