@@ -126,3 +126,17 @@ fn property_11_a_sweep_that_finds_an_attempt_over_knows_from_when_on_it_is_idle(
         "and not for the year that it had"
     );
 }
+
+#[test]
+fn property_11_what_was_to_be_remembered_may_be_done_and_idle_before() {
+    let caps = Caps { objects: 1, ..CAPS };
+    let (engine, me) = engine(caps);
+    let [a, b] = [b"a", b"b"].map(|name| engine.once_name(name).unwrap());
+    let attempt = engine.start(&a, me, 0);
+    assert!(engine.abandon(&attempt, 0, false));
+    let full = engine.begin(&b, me, SECOND, SECOND);
+    assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+    let again = engine.start(&a, me, SECOND);
+    assert!(engine.finish(&again, me, b"", SECOND, TTL_NS_MIN).unwrap());
+    engine.start(&b, me, 2 * SECOND);
+}

@@ -29,6 +29,7 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     before.enqueue(&name, me, 0, u64::MAX).unwrap();
     let fence = before.fence_name(b"fence").unwrap();
     before.admit(&fence, me, 0, 77, false).unwrap().unwrap();
+    let done = store(&before, me, b"done", b"result", 0);
     drop(before);
 
     let after = try_open(&path, &next_boot()).unwrap();
@@ -55,6 +56,7 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
         sprag_core::lock::Renewed::NotHeld
     );
     assert_eq!(after.fence_highest(&fence), 77);
+    assert!(store(&after, me, b"done", b"again", now_ns) > done);
     assert_eq!(after.check_region().findings, []);
     assert_eq!(after.check_region().waits, 0);
 }
