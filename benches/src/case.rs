@@ -18,6 +18,10 @@ pub enum Work {
     Refuse,
     /// Lock and unlock by key.
     Lock,
+    /// A key that is new, with its result stored, and the same key again. One thread.
+    Once,
+    /// A key that is done. One thread.
+    OnceAgain,
 }
 
 /// A case.

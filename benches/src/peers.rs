@@ -7,7 +7,7 @@
 
 use crate::case::{Rate, Work};
 use crate::draw::{self, Key};
-use crate::{Case, Effort, Failure, Result, Side};
+use crate::{Case, Effort, Failure, Result, Side, once};
 use governor::clock::DefaultClock;
 use governor::state::keyed::DashMapStateStore;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -34,6 +34,8 @@ pub enum Peer {
     KeyedLock,
     /// lockable's pool of locks: no token, no lease.
     LockPool,
+    /// dashmap's entries, hashed with foldhash: no owner, no deadline.
+    DashMap,
 }
 
 impl Peer {
@@ -44,6 +46,7 @@ impl Peer {
             Self::GovernorByDefault => "governor, String keys",
             Self::KeyedLock => "keyed-lock",
             Self::LockPool => "lockable",
+            Self::DashMap => "dashmap entry",
         }
     }
 }
@@ -98,6 +101,7 @@ pub fn side(case: &Case, peer: Peer, effort: Effort) -> Result<Side> {
                 Ok(keyed_lock(&locks, &sequences[thread], passes))
             })
         }
+        Peer::DashMap => once::map(case, effort),
         Peer::LockPool => {
             let locks = LockPool::new();
             Side::new(case.threads, operations, move |thread| {
