@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! offset 0      header page      magic, version, caps, boot id, hash seed, clock base, counters; sink line
-//!               floors           one word per partition: tokens of new locks start above it
+//!               floors           one word per partition: tokens of new locks and onces start above it
 //!               extents          one bit per extent: set once its pages are allocated
 //!               breaks           ring of the last forced releases, for audit
 //!               sessions         one line per session
 //!               waiter words     one word per waiter, scanned when a lock is handed on
 //!               waiter records   one line per waiter: ticket, futex, deadline
 //!               limits           two lines per limit definition
-//! growing       object blocks    locks, fences, limiter names: a header line and 8 cells of 64 bytes
+//! growing       object blocks    locks, fences, limiter names, onces: a header line and 8 cells of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
-//!               key chunks       names too long for their cell
+//!               key chunks       names too long for their cell, and results of onces
 //! ```
 //!
 //! The part above *growing* is allocated when the region is created. The rest is allocated extent by

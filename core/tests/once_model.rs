@@ -569,7 +569,7 @@ fn a_result_or_a_time_outside_its_bounds_is_an_error_and_changes_nothing() {
 #[test]
 fn results_that_are_kept_leave_no_room_and_those_that_are_not_make_some() {
     let engine = engine(Caps {
-        key_chunks: 44,
+        key_chunks: 50,
         ..SMALL
     });
     let me = session(&engine);
@@ -589,17 +589,24 @@ fn results_that_are_kept_leave_no_room_and_those_that_are_not_make_some() {
     let full = engine
         .finish(&third, me, &long, 0, 1_000_000_000)
         .unwrap_err();
-    assert!(matches!(full, Error::Full { cap: 44, .. }), "{full}");
-    // What it took in vain it gave back; and a short one needs none.
-    let full = engine
-        .finish(&third, me, b"x", 0, 1_000_000_000)
-        .unwrap_err();
-    assert!(matches!(full, Error::Full { cap: 44, .. }), "{full}");
-    assert!(engine.finish(&third, me, b"", 0, 1_000_000_000).unwrap());
-    let fourth = begin(b"d", 5_000_000);
+    assert!(matches!(full, Error::Full { cap: 50, .. }), "{full}");
+    // What it took in vain it gave back.
     assert!(
         engine
-            .finish(&fourth, me, &long, 5_000_000, 1_000_000)
+            .finish(&third, me, &long[..6 * 48], 0, 1_000_000_000)
+            .unwrap()
+    );
+    // There is none left, and an empty one needs none.
+    let fourth = begin(b"d", 0);
+    let full = engine
+        .finish(&fourth, me, b"x", 0, 1_000_000_000)
+        .unwrap_err();
+    assert!(matches!(full, Error::Full { cap: 50, .. }), "{full}");
+    assert!(engine.finish(&fourth, me, b"", 0, 1_000_000_000).unwrap());
+    let fifth = begin(b"e", 5_000_000);
+    assert!(
+        engine
+            .finish(&fifth, me, &long, 5_000_000, 1_000_000)
             .unwrap()
     );
 }
