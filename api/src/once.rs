@@ -157,7 +157,32 @@ impl<'s> Once<'s> {
     ///
     /// [`Error::Duration`]; [`Error::Forked`], [`Error::NoSession`], and [`Error::Engine`] when the
     /// region has no room for another key, was replaced or is damaged.
+    #[inline(always)]
     pub fn begin(&self, ttl: Duration) -> Result<Begun<'s>> {
+        match self.result_if_done() {
+            Some(result) => {
+                check_time("ttl", ttl)?;
+                Ok(Begun::Done(result))
+            }
+            None => self.begin_slowly(ttl).map_err(|error| *error),
+        }
+    }
+
+    /// The common case, in line wherever it is called, so that a handle that was just made is not handed over
+    /// through memory.
+    #[inline(always)]
+    fn result_if_done(&self) -> Option<Vec<u8>> {
+        let inner = &*self.space;
+        inner.check_process().ok()?;
+        let now_ns = inner.cautious_ns();
+        if inner.is_to_look(now_ns) {
+            return None;
+        }
+        inner.engine.result_if_done(&self.name, now_ns)
+    }
+
+    #[inline(never)]
+    fn begin_slowly(&self, ttl: Duration) -> Result<Begun<'s>, Box<Error>> {
         let ttl_ns = check_time("ttl", ttl)?;
         let inner = &*self.space;
         inner.check_process()?;
@@ -165,7 +190,8 @@ impl<'s> Once<'s> {
         inner.check_in_place_now_and_then(now_ns)?;
         let begun = inner
             .engine
-            .begin(&self.name, inner.session, now_ns, ttl_ns)?;
+            .begin(&self.name, inner.session, now_ns, ttl_ns)
+            .map_err(Error::from)?;
         Ok(match begun {
             once::Begun::Started(attempt) => Begun::Started(Attempt {
                 space: self.space.clone(),

@@ -40,7 +40,7 @@ impl Keys {
         Self {
             all: (0..case.universe).map(draw::key).collect(),
             passes: 1,
-            at_once: (1 << 14) / effort.divisor,
+            at_once: (1 << 12) / effort.divisor,
             next: AtomicUsize::new(0),
         }
     }

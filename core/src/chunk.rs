@@ -255,14 +255,24 @@ pub(crate) fn equals(region: &Region, first: u32, name: &[u8]) -> bool {
     })
 }
 
-/// The name of `len` bytes in the chain from `first`. The caller revalidates the cell after.
+/// The name or result of `len` bytes in the chain from `first`. The caller revalidates the cell after.
+#[inline]
 pub(crate) fn read(region: &Region, first: u32, len: usize) -> Vec<u8> {
+    let section = &region.geometry.chunks;
     let len = len.min(NAME_BYTES_MAX);
-    let mut name = Vec::with_capacity(len + 8);
-    walk(region, first, len, |_, word| {
-        name.extend_from_slice(&word.to_le_bytes());
-        true
-    });
-    name.truncate(len);
-    name
+    let mut bytes = Vec::with_capacity(len);
+    let mut chunk = first;
+    // A part at a time, since words added to the end one by one cost as much as they do.
+    while bytes.len() < len && chunk < section.units && region.is_present(section, chunk) {
+        let at = section.at(chunk);
+        let part_len = (len - bytes.len()).min(PAYLOAD);
+        let mut part = [0; PAYLOAD];
+        for i in 0..part_len.div_ceil(8) {
+            let word = region.word(at + 16 + i * 8).load(Relaxed);
+            part[i * 8..][..8].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(&part[..part_len]);
+        chunk = (region.word(at + 8).load(Relaxed) as u32).wrapping_sub(1);
+    }
+    bytes
 }

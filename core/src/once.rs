@@ -43,7 +43,9 @@ use crate::lock::until_us;
 use crate::object::{Kind, Name, Objects, TOKEN_MAX};
 use crate::region::Region;
 use crate::session::SessionId;
+use crate::sync::fence;
 use crate::table::{Found, Idle, LIVE, ROUNDS_MAX, phase};
+use core::sync::atomic::Ordering::Acquire;
 
 /// The longest result, in bytes.
 pub const RESULT_BYTES_MAX: usize = 1_024;
@@ -104,7 +106,6 @@ impl Engine {
     }
 
     /// Begins an attempt, until `now_ns + ttl_ns`, unless one is in progress or the key is done.
-    #[inline]
     pub fn begin(&self, name: &Name, by: SessionId, now_ns: u64, ttl_ns: u64) -> Result<Begun> {
         check_time("ttl (ns)", ttl_ns)?;
         let object = self.object(Kind::Once, name);
@@ -120,8 +121,27 @@ impl Engine {
         Err(never_settles())
     }
 
+    /// The common case of [`begin`](Self::begin) alone: the result of a key that is done, where most keys are.
+    /// `None` says only that this was not the case.
+    #[inline(always)]
+    pub fn result_if_done(&self, name: &Name, now_ns: u64) -> Option<Vec<u8>> {
+        let object = self.object(Kind::Once, name);
+        let (line, _, state) = self
+            .objects
+            .find_first(&self.region, object.hash(), &object)?;
+        let Status::Done { first, until_ms } = State::decode(state).status else {
+            return None;
+        };
+        if now_ns / 1_000_000 >= until_ms {
+            return None;
+        }
+        let result = self.read_result(first);
+        // Acquire: as in `Found::is_unchanged`.
+        fence(Acquire);
+        (line.state().load() == state).then_some(result)
+    }
+
     /// `None` if the word changed since it was found.
-    #[inline]
     fn begin_found(
         &self,
         found: &Found,

@@ -119,6 +119,7 @@ impl Engine {
     }
 
     /// The result whose first chunk is given. The caller revalidates the state after.
+    #[inline]
     pub(super) fn read_result(&self, first: Option<u32>) -> Vec<u8> {
         let Some(first) = first else {
             return Vec::new();

@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decode(state: u128) -> Self {
         let time_us = field(state, TIME, TIME_BITS);
         let status = match field(state, STATUS, 2) {

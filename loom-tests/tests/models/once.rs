@@ -123,17 +123,17 @@ fn a_late_owner_writes_to_no_chunk_of_its_successor() {
     });
 }
 
-#[test]
-fn a_result_that_is_read_while_another_takes_its_place_is_one_of_the_two() {
-    model("once, read against reuse").check(|| {
+/// Reads a result while its chunks, and there are no others, become another's.
+fn read_against_reuse(model_name: &'static str, read: fn(&Engine, &Name, SessionId) -> Begun) {
+    model(model_name).check(move || {
         let (engine, [one, two], name, attempt) = with_attempt(CHUNKS);
         assert!(engine.finish(&attempt, one, &LONG, MS, MS).unwrap());
 
-        let (read, _) = {
+        let (read, ()) = {
             let (engine_2, name_2) = (engine.clone(), name.clone());
             both(
                 &engine,
-                || engine.begin(&name, one, MS, 100 * MS).unwrap(),
+                || read(&engine, &name, one),
                 // By a clock that is ahead, it is not kept any more, so its chunks are free; there are no others.
                 move || {
                     let next = started(&engine_2, &name_2, two, 3 * MS).unwrap();
@@ -151,4 +151,22 @@ fn a_result_that_is_read_while_another_takes_its_place_is_one_of_the_two() {
             Begun::Started(_) => panic!("once: it began while it was kept or in progress"),
         }
     });
+}
+
+#[test]
+fn a_result_that_is_read_while_another_takes_its_place_is_one_of_the_two() {
+    read_against_reuse("once, read against reuse", |engine, name, by| {
+        engine.begin(name, by, MS, 100 * MS).unwrap()
+    });
+}
+
+#[test]
+fn a_result_that_is_read_at_once_while_another_takes_its_place_is_one_of_the_two() {
+    read_against_reuse(
+        "once, read at once against reuse",
+        |engine, name, by| match engine.result_if_done(name, MS) {
+            Some(result) => Begun::Done(result),
+            None => engine.begin(name, by, MS, 100 * MS).unwrap(),
+        },
+    );
 }

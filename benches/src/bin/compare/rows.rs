@@ -127,7 +127,7 @@ const HAND_OFF_ASLEEP: &str = "hand-off to a sleeping thread";
 const HOT_CHECK: Case = Case::hot("limiter check, 1 hot key, 1 thread", Work::Check);
 const MILLION: u64 = 1_000_000;
 /// Keys that are new, in all measurements together.
-const NEW_KEYS: u64 = 1 << 18;
+const NEW_KEYS: u64 = 1 << 16;
 const MILLION_CHECKS: Case = Case::hot(
     "limiter check, 1,000,000 keys uniform, 1 thread",
     Work::Check,
