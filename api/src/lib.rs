@@ -1,4 +1,5 @@
-//! Sprag: locks with fencing tokens and leases, rate limiters, fences and counters, at memory speed.
+//! Sprag: locks with fencing tokens and leases, rate limiters, semaphores, fences, counters and idempotency keys, at
+//! memory speed.
 //!
 //! A [`Space`] is a set of named objects, opened by URL; the URL decides how far it reaches:
 //!
@@ -65,6 +66,7 @@ pub mod host;
 mod limiter;
 mod lock;
 mod locks;
+mod once;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
@@ -84,12 +86,14 @@ pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
 pub use locks::{HoldAll, Locks};
+pub use once::{Attempt, Begun, Once, OnceInfo, OnceStatus};
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};
 pub use space::{CounterInfo, IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::{BreakRecord, Deadlock, DeadlockedWait};
+pub use sprag_core::once::RESULT_BYTES_MAX;
 pub use sprag_core::region::Caps;
 pub use sprag_core::span::Span;
 pub use sprag_core::{Error as EngineError, TOKEN_MAX};

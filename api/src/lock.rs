@@ -351,11 +351,16 @@ impl fmt::Debug for Lock<'_> {
 }
 
 pub(crate) fn check_ttl(ttl: Duration) -> Result<u64> {
-    match u64::try_from(ttl.as_nanos()) {
-        Ok(ttl_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&ttl_ns) => Ok(ttl_ns),
+    check_time("ttl", ttl)
+}
+
+/// Checks a time that something is held or kept, named in the error, against the bounds of leases.
+pub(crate) fn check_time(what: &'static str, time: Duration) -> Result<u64> {
+    match u64::try_from(time.as_nanos()) {
+        Ok(time_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&time_ns) => Ok(time_ns),
         _ => Err(Error::Duration {
-            what: "ttl",
-            value: ttl,
+            what,
+            value: time,
             min: Duration::from_nanos(LEASE_NS_MIN),
             max: Duration::from_nanos(LEASE_NS_MAX),
         }),

@@ -5,10 +5,11 @@ use crate::clock::{Clock, ERROR_NS_MAX, ManualClock};
 use crate::host::futex::{self, Reach};
 use crate::host::place::Url;
 use crate::{
-    Caps, CoarseLock, Counter, Error, Fence, Limit, Limiter, Lock, Locks, Owner, Result, Semaphore,
-    SemaphoreInfo,
+    Caps, CoarseLock, Counter, Error, Fence, Limit, Limiter, Lock, Locks, Once, OnceInfo, Owner,
+    Result, Semaphore, SemaphoreInfo,
 };
 use sprag_core::lock::{BreakRecord, Coarse, HoldStatus, LockStatus};
+use sprag_core::once::OnceStatus;
 use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
@@ -500,6 +501,13 @@ impl Space {
         Counter::new(self, name.as_ref())
     }
 
+    /// A handle on the idempotency key `name`, 1 to 1,024 bytes; nothing is created before somebody begins.
+    /// Keys of at most 24 bytes allocate nothing.
+    #[inline]
+    pub fn once<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Once<'_>> {
+        Once::new(self, name.as_ref())
+    }
+
     /// The locks whose names begin with `prefix`, by name. Reads the whole table; stops no one.
     pub fn inspect<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LockInfo>> {
         self.inner.check_process()?;
@@ -540,6 +548,25 @@ impl Space {
         counters.retain(|counter| counter.number != 0);
         counters.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(counters)
+    }
+
+    /// The idempotency keys that begin with `prefix`, by name, but for new ones. Reads the whole table; stops
+    /// no one, also not an owner that is late: what is told of it here, [`Once::status`] makes sure of.
+    pub fn onces<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<OnceInfo>> {
+        self.inner.check_process()?;
+        let now_ns = self.inner.cautious_ns();
+        let mut onces = Vec::new();
+        let mut note = |name, status: OnceStatus| {
+            if status != OnceStatus::New {
+                let status = status.into();
+                onces.push(OnceInfo { name, status });
+            }
+        };
+        self.inner
+            .engine
+            .for_each_once(prefix.as_ref(), now_ns, &mut note);
+        onces.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(onces)
     }
 
     /// Takes the lock `name` away from whoever holds it, and notes who did it; the token that was
@@ -632,6 +659,12 @@ impl Inner {
     /// Region time by the system's own clock: near deadlines, and where a hold may be taken over.
     pub(crate) fn precise_ns(&self) -> u64 {
         self.region_ns(self.clock.precise_ns())
+    }
+
+    /// Region time, fast, and never past the system's own: nobody's time is taken to be over before it is.
+    #[inline(always)]
+    pub(crate) fn cautious_ns(&self) -> u64 {
+        self.now_ns().saturating_sub(self.clock_margin_ns())
     }
 
     /// Never before the region's own zero: the fast clock may still read a little less than the

@@ -115,7 +115,10 @@ fn long_names_have_a_share_and_idle_ones_make_room() {
     let name = |i: usize| format!("{i:0>180}");
     let hold = |space: &Space, i| space.lock(&name(i))?.into_owned().acquire();
     let (mut holds, error) = until_it_fails(|i| hold(&a, i));
-    assert_eq!((holds.len(), share(error)), (8, ("long name", 32)));
+    assert_eq!(
+        (holds.len(), share(error)),
+        (8, ("long name or result", 32))
+    );
     let _other = hold(&b, 100).unwrap();
     drop(holds.pop());
     holds.push(hold(&a, 200).unwrap());

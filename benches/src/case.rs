@@ -22,6 +22,10 @@ pub enum Work {
     Add,
     /// Add one to a striped counter through a handle that is kept.
     AddStriped,
+    /// A key that is new, with its result stored, and the same key again. One thread.
+    Once,
+    /// A key that is done. One thread.
+    OnceAgain,
 }
 
 /// A case.

@@ -2,7 +2,7 @@
 
 use crate::case::{BATCH, Rate, Work};
 use crate::draw::{self, Key};
-use crate::{Case, Effort, Result, Side};
+use crate::{Case, Effort, Result, Side, once};
 use sprag::{Caps, Limit, Limiter, Space, StripedCounter};
 use std::hint::black_box;
 use tempfile::TempDir;
@@ -31,6 +31,7 @@ impl Home {
         let entries = u32::try_from(universe.next_power_of_two())?;
         caps.objects = caps.objects.max(entries);
         caps.limiter_keys = caps.limiter_keys.max(entries);
+        caps.key_chunks = caps.key_chunks.max(entries);
         let builder = Space::builder().caps(caps).share_percent(100);
         Ok(match reach {
             Reach::Memory => Self {
@@ -61,6 +62,9 @@ impl Home {
 
 /// A space set up for `case`, every key of it already there.
 pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
+    if matches!(case.work, Work::Once | Work::OnceAgain) {
+        return once::ours(case, reach, effort);
+    }
     let home = Home::open(reach, case.universe)?;
     let sequences = case.sequences(effort);
     let passes = case.passes(effort);

@@ -8,7 +8,7 @@
 
 use crate::case::{Rate, Work};
 use crate::draw::{self, Key};
-use crate::{Case, Effort, Failure, Result, Side};
+use crate::{Case, Effort, Failure, Result, Side, once};
 use governor::clock::DefaultClock;
 use governor::state::keyed::DashMapStateStore;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -42,6 +42,8 @@ pub enum Peer {
     Map,
     /// A word for each thread, on a line of its own.
     Lines,
+    /// dashmap's entries, hashed with foldhash: no owner, no deadline.
+    DashMap,
 }
 
 impl Peer {
@@ -54,6 +56,7 @@ impl Peer {
             Self::LockPool => "lockable",
             Self::Map => "hashbrown + foldhash, no atomics",
             Self::Lines => "fetch_add on separate lines",
+            Self::DashMap => "dashmap entry",
         }
     }
 }
@@ -108,6 +111,7 @@ pub fn side(case: &Case, peer: Peer, effort: Effort) -> Result<Side> {
                 Ok(keyed_lock(&locks, &sequences[thread], passes))
             })
         }
+        Peer::DashMap => once::map(case, effort),
         Peer::LockPool => {
             let locks = LockPool::new();
             Side::new(case.threads, operations, move |thread| {

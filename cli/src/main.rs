@@ -14,12 +14,18 @@ mod limit;
 #[cfg(target_os = "linux")]
 mod lock;
 mod number;
+#[cfg(target_os = "linux")]
+mod once;
 mod output;
 mod printable;
 #[cfg(target_os = "linux")]
 mod region;
 mod replay;
+#[cfg(target_os = "linux")]
+mod shown;
 mod span;
+#[cfg(target_os = "linux")]
+mod supervise;
 mod usage;
 
 use std::io::Write;
@@ -46,6 +52,8 @@ struct Cli {
 enum Command {
     #[cfg(target_os = "linux")]
     Lock(lock::Args),
+    #[cfg(target_os = "linux")]
+    Once(once::Args),
     Limit(limit::Args),
     #[command(subcommand)]
     Counter(counter::Command),
@@ -100,6 +108,8 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
     match &cli.command {
         #[cfg(target_os = "linux")]
         Command::Lock(args) => Ok(lock::run(args, at, out)?),
+        #[cfg(target_os = "linux")]
+        Command::Once(args) => Ok(once::run(args, at, out)?),
         Command::Replay(args) => {
             at.refuse("replay")?;
             Ok(replay::run(args, out)?)

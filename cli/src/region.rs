@@ -441,7 +441,7 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
 /// In the words of the command's options what a resize fails at.
 fn of_resizing(error: sprag::Error, before: &Info) -> Error {
     let option = |what: &str| match what {
-        "objects cap" | "lock, fence, counter or limiter" => "--locks",
+        "objects cap" | "lock, semaphore, fence, counter, limiter or once" => "--locks",
         "limiter keys cap" | "limiter key" => "--limiter-keys",
         "sessions cap" => "--sessions",
         "waiters cap" => "--waiters",

@@ -14,6 +14,7 @@ fn help_names_every_subcommand_and_the_exit_codes() {
     for word in [
         "limit",
         "counter",
+        "once",
         "inspect",
         "break",
         "replay",
@@ -28,6 +29,7 @@ fn help_names_every_subcommand_and_the_exit_codes() {
     for words in [
         "limit --help",
         "counter add --help",
+        "once --help",
         "inspect --help",
         "break --help",
     ] {

@@ -95,7 +95,7 @@ fn kinds_are_shown_as_asked_for() {
     space.counter("none").unwrap().add(-1).unwrap();
     let all = inspect(&regions, &url, "");
     let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["breaks", "counters", "limiters", "locks"]);
+    assert_eq!(keys, ["breaks", "counters", "limiters", "locks", "onces"]);
     assert_eq!(all["counters"], json!([{"name": "hits", "number": -3}]));
     assert_eq!(
         all["limiters"],
@@ -110,6 +110,7 @@ fn kinds_are_shown_as_asked_for() {
         (" --locks", "locks"),
         (" --limiters", "limiters"),
         (" --counters", "counters"),
+        (" --onces", "onces"),
         (" --breaks", "breaks"),
     ] {
         let one = inspect(&regions, &url, flag);
@@ -220,7 +221,7 @@ fn looking_and_breaking_create_nothing() {
             ("inspect --held jobs/", "nothing to show\n"),
             (
                 "inspect --json",
-                "{\"locks\":[],\"limiters\":[],\"counters\":[],\"breaks\":[]}\n",
+                "{\"locks\":[],\"limiters\":[],\"counters\":[],\"onces\":[],\"breaks\":[]}\n",
             ),
             ("inspect --json --locks", "{\"locks\":[]}\n"),
             ("region ls", "no regions\n"),

@@ -343,7 +343,7 @@ impl Engine {
             Pool::empty(state.token, state.queue)
         };
         if claim.as_ref().is_some_and(|claim| !claim.is_for(cell)) {
-            self.give_back(claim);
+            self.give_back_claim(claim);
         }
         let amount = wants.amount();
         let claim = match claim {
@@ -372,7 +372,7 @@ impl Engine {
     }
 
     /// Gives back what was claimed and not used.
-    pub(crate) fn give_back(&self, claim: &mut Option<Claim>) {
+    pub(crate) fn give_back_claim(&self, claim: &mut Option<Claim>) {
         if let Some(claim) = claim.take() {
             self.abandon_permit(&claim);
         }
@@ -427,7 +427,7 @@ impl Engine {
                 }
             }
         }
-        self.give_back(&mut claim);
+        self.give_back_claim(&mut claim);
         last
     }
 }

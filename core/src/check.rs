@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use crate::key;
 use crate::object::{Kind, Objects};
+use crate::once;
 use crate::permit::Permit;
 use crate::pool::{POOLED, Pool, is_pooled};
 use crate::region::header;
@@ -66,6 +67,11 @@ pub enum Finding {
         /// What can be read of it.
         name: Vec<u8>,
     },
+    /// The result of a once is too long, or in chunks that are not its own.
+    Result {
+        /// The cell.
+        cell: u32,
+    },
     /// An entry lies where a search for its name does not look.
     Lost {
         /// The cell.
@@ -116,6 +122,7 @@ impl fmt::Display for Finding {
             Self::Name { cell, name } => {
                 write!(f, "cell {cell} has no whole name: {}", name.escape_ascii())
             }
+            Self::Result { cell } => write!(f, "cell {cell} has no whole result"),
             Self::Lost { cell, name } => {
                 write!(f, "cell {cell} is not found as {}", name.escape_ascii())
             }
@@ -172,6 +179,11 @@ impl Engine {
                     self.check_object(cell, at, &mut names, &mut check);
                     if is_pooled(state) {
                         pools.insert(cell, u64::from(Pool::decode(state).used));
+                    }
+                    if Objects::kind(&self.region, at) == Kind::Once as u8
+                        && !self.is_result_whole(cell, once::State::decode(state))
+                    {
+                        check.findings.push(Finding::Result { cell });
                     }
                 }
                 phase => check.findings.push(Finding::Phase {
@@ -237,6 +249,7 @@ impl Engine {
             Kind::Fence,
             Kind::Limiter,
             Kind::Counter,
+            Kind::Once,
             Kind::Stripe,
             Kind::Semaphore,
         ]

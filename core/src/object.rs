@@ -1,4 +1,4 @@
-//! The objects table: locks, fences, counters and limiter names, one 64-byte cell each.
+//! The objects table: locks, semaphores, fences, counters, limiter names and onces, one 64-byte cell each.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | EMPTY, RETIRED | 75..128 serial |
 //! | CLAIMED | 3..9 session generation, 11..23 session, 23..55 home block, 75..128 serial |
 //!
-//! A live lock keeps its serial, which is its token, in the same bits ([`crate::lock`]). The other
-//! kinds hold one 64-bit value, and share one form ([`Plain`]):
+//! A live lock or once keeps its serial, which is its token, in the same bits ([`crate::lock`],
+//! [`crate::once`]). The other kinds hold one 64-bit value, and share one form ([`Plain`]):
 //!
 //! | bits | field |
 //! |---|---|
@@ -32,6 +32,7 @@ use crate::key;
 use crate::lock;
 use crate::lock::coarse::is_in_use;
 use crate::lock::engaged::is_engaged;
+use crate::once;
 use crate::permit;
 use crate::pool::{Pool, is_pooled};
 use crate::region::memory::Line;
@@ -70,6 +71,7 @@ pub(crate) enum Kind {
     /// A part of a striped counter.
     Stripe = 6,
     Semaphore = 7,
+    Once = 5,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -116,11 +118,6 @@ impl Objects {
         region.word(at + META).load(Relaxed) as u8
     }
 
-    /// Whether a cell is of a kind that hands out tokens: a lock's or a semaphore's.
-    pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
-        [Kind::Lock as u8, Kind::Semaphore as u8].contains(&Self::kind(region, at))
-    }
-
     /// What tells the objects of one name apart: kind, and from bit 8 on the part.
     pub(crate) fn kind_and_part(region: &Region, at: usize) -> u64 {
         let meta = region.word(at + META).load(Relaxed);
@@ -135,6 +132,13 @@ impl Objects {
     /// Whether a cell is a counter's.
     pub(crate) fn is_counter(region: &Region, at: usize) -> bool {
         Self::kind(region, at) == Kind::Counter as u8
+    }
+
+    /// Whether a cell is of a kind that has tokens.
+    pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
+        [Kind::Lock, Kind::Semaphore, Kind::Once]
+            .map(|kind| kind as u8)
+            .contains(&Self::kind(region, at))
     }
 
     fn name_len(region: &Region, at: usize) -> usize {
@@ -171,7 +175,7 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, semaphore, fence, counter or limiter";
+    const WHAT: &'static str = "lock, semaphore, fence, counter, limiter or once";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -209,11 +213,11 @@ impl Flavour for Objects {
             // Acquire by the exchange that decided the insertion: no retirement of this name that
             // came before it is missed.
             let floor = region.floor(partition).load(Acquire);
-            let token = serial.max(floor);
-            if Self::is_lock(region, at) {
-                lock::State::free(token).encode()
-            } else {
-                Pool::empty(token, false).encode()
+            let last = serial.max(floor);
+            match Self::kind(region, at) {
+                kind if kind == Kind::Lock as u8 => lock::State::free(last).encode(),
+                kind if kind == Kind::Once as u8 => once::State::open(last).encode(),
+                _ => Pool::empty(last, false).encode(),
             }
         } else {
             Plain { serial, value: 0 }.encode()
@@ -232,6 +236,9 @@ impl Flavour for Objects {
     ) -> Idle {
         if Self::is_counter(region, at) {
             return counter::idle(live);
+        }
+        if Self::kind(region, at) == Kind::Once as u8 {
+            return once::idle(region, at, live, now_ns, is_alive);
         }
         if !Self::has_tokens(region, at) {
             return Idle::Never;

@@ -865,7 +865,7 @@ impl Engine {
             (_, [name, ..]) => {
                 let mut claim = None;
                 let poll = self.poll_by(ticket, name, &asker, &mut claim);
-                self.give_back(&mut claim);
+                self.give_back_claim(&mut claim);
                 poll?
             }
             (_, []) => Poll::Moved,

@@ -5,9 +5,11 @@ mod history;
 #[path = "history/recorder.rs"]
 mod recorder;
 mod support;
+#[path = "history/threads.rs"]
+mod threads;
 
 use history::{Event, Specification, is_linearizable};
-use recorder::{Recorder, THREADS, at_once};
+use recorder::Recorder;
 use sprag_core::limit::{Moment, Prepared, Verdict};
 use sprag_core::lock::{Attempt, Grant, Released, Renewed};
 use sprag_core::region::Caps;
@@ -16,6 +18,7 @@ use sprag_core::{Added, CounterRef, Engine, Error, Limit, SessionId};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::{FLOOR, SECOND, UNIX_NS, engine, engine_with_session, is_soak, session};
+use threads::{THREADS, at_once};
 
 /// How many histories of each kind: ten times as many with `SPRAG_SOAK=1`.
 fn histories() -> u64 {

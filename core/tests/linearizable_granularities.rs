@@ -9,13 +9,16 @@ mod history;
 #[path = "history/recorder.rs"]
 mod recorder;
 mod support;
+#[path = "history/threads.rs"]
+mod threads;
 
 use history::{Event, Specification, is_linearizable};
-use recorder::{Recorder, at_once};
+use recorder::Recorder;
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Attempt, Coarse, Grant};
 use sprag_core::{Engine, Name, SessionId};
 use support::{SECOND, SMALL, engine, is_soak, session};
+use threads::at_once;
 
 const KEYS: usize = 3;
 

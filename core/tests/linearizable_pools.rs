@@ -5,14 +5,17 @@ mod history;
 #[path = "history/recorder.rs"]
 mod recorder;
 mod support;
+#[path = "history/threads.rs"]
+mod threads;
 
 use history::{Event, Specification, is_linearizable};
-use recorder::{Recorder, THREADS, at_once};
+use recorder::Recorder;
 use sprag_core::SessionId;
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Attempt, Grant, Released, Renewed, Upgrade};
 use sprag_core::region::Caps;
 use support::{FLOOR, engine, is_soak, session};
+use threads::{THREADS, at_once};
 
 /// How many histories of each kind: ten times as many with `SPRAG_SOAK=1`.
 fn histories() -> u64 {

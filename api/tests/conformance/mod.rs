@@ -12,6 +12,7 @@ pub(crate) mod futures;
 pub(crate) mod keep_alive;
 pub(crate) mod limiters;
 pub(crate) mod locks;
+pub(crate) mod onces;
 pub(crate) mod owners;
 pub(crate) mod semaphores;
 pub(crate) mod shared;
@@ -192,6 +193,25 @@ macro_rules! cases {
                 striped_and_plain_handles_are_of_one_counter,
                 a_striped_counter_keeps_its_bounds_and_tells_an_overflow,
                 threads_on_a_striped_counter_miss_nothing_and_never_overdraw,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            onces,
+            [
+                the_first_caller_owns_the_key_and_the_others_get_its_result,
+                results_of_every_length_come_back_whole_and_longer_ones_are_errors,
+                an_owner_whose_deadline_has_passed_stores_nothing,
+                an_attempt_that_is_abandoned_frees_the_key_and_a_dropped_one_is_told_of,
+                an_owner_moves_its_deadline_while_it_is_to_come,
+                a_detached_attempt_goes_on_by_its_token,
+                an_attempt_ends_with_its_session,
+                owned_onces_and_attempts_outlive_the_space_they_came_from,
+                times_of_onces_outside_their_bounds_are_errors_that_name_them,
+                once_keys_are_bytes_apart_from_other_names,
+                a_table_full_of_onces_refuses_until_one_is_not_kept_any_more,
+                of_many_threads_one_does_it_and_all_read_what_it_stored,
+                errors_and_debug_output_of_onces_name_the_key,
             ]
         );
         $crate::conformance::instantiate!(

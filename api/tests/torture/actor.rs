@@ -3,7 +3,10 @@
 use crate::journal::{Entry, Journal, Op, Outcome, WHOLE};
 use crate::oracle_counter::BOUNDS;
 use crate::process::now_ns;
-use sprag::{Added, Caps, Counter, Error, Fence, Hold, Limiter, Space, StripedCounter};
+use sprag::{
+    Added, Attempt, Begun, Caps, Counter, Error, Fence, Hold, Limiter, OnceStatus, Space,
+    StripedCounter,
+};
 use sprag_core::sync::steps;
 use std::cell::Cell;
 use std::pin::pin;
@@ -65,6 +68,47 @@ impl Held<'_> {
         self.entry.leave();
         std::mem::forget(self.hold);
     }
+}
+
+/// An attempt and its record.
+pub(crate) struct Owned<'s> {
+    pub(crate) attempt: Attempt<'s>,
+    entry: Entry,
+    key: u64,
+}
+
+impl Owned<'_> {
+    /// Neither claims nor ends it any more.
+    pub(crate) fn give_up(self) {
+        self.entry.leave();
+        std::mem::forget(self.attempt);
+    }
+}
+
+/// What came of a beginning.
+pub(crate) enum Begin<'s> {
+    Started(Owned<'s>),
+    InProgress,
+    Done,
+}
+
+/// The length of the results of these attempts, some of which are in one chunk and some in several.
+fn result_len(token: u64) -> usize {
+    [200, 193, 40, 217][token as usize % 4]
+}
+
+/// What the attempt with this token stores, all over.
+fn result_of(token: u64) -> Vec<u8> {
+    let words = (0..32).flat_map(|i: u64| (token ^ i << 56).to_le_bytes());
+    words.take(result_len(token)).collect()
+}
+
+/// The token of the attempt that stored this; panics if it is torn.
+fn token_of(result: &[u8]) -> u64 {
+    let first = result.first_chunk().expect("no result is so short");
+    let token = u64::from_le_bytes(*first);
+    assert_eq!(result, result_of(token), "a result is torn");
+    token
 }
 
 impl Actor {
@@ -427,6 +471,110 @@ impl Actor {
             |r| yes(r.is_ok()),
         )
         .expect("a limiter opens")
+    }
+
+    pub(crate) fn begin<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+    ) -> Result<Begin<'s>, Error> {
+        let once = space.once(&name_of(key))?;
+        let entry = self.journal.begin(self.role, self.by, op, key, 0);
+        match self.struck(op, || once.begin(ttl)) {
+            Ok(Begun::Started(attempt)) => {
+                let left_ns = attempt.deadline_left().as_nanos() as u64;
+                entry.claim_until((now_ns() + left_ns).saturating_sub(CLOCK_MARGIN_NS));
+                entry.end(Outcome::Yes, attempt.token());
+                Ok(Begin::Started(Owned {
+                    attempt,
+                    entry,
+                    key,
+                }))
+            }
+            Ok(Begun::InProgress { .. }) => {
+                entry.end(Outcome::No, 0);
+                Ok(Begin::InProgress)
+            }
+            Ok(Begun::Done(result)) => {
+                let token = token_of(&result);
+                entry.end(Outcome::No, token);
+                Ok(Begin::Done)
+            }
+            Err(error) => {
+                entry.end(Outcome::No, 0);
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins, over and over while another attempt is under way; `None` if it is done.
+    pub(crate) fn must_begin<'s>(
+        &self,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+    ) -> Option<Owned<'s>> {
+        let give_up_ns = now_ns() + PATIENCE.as_nanos() as u64;
+        loop {
+            match self.begin(Op::Begin, space, key, ttl).expect("no error") {
+                Begin::Started(owned) => return Some(owned),
+                Begin::Done => return None,
+                Begin::InProgress => self.journal.retract(self.role),
+            }
+            assert!(now_ns() < give_up_ns, "the attempt never ends");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether the attempt was still under way, and there was room for its result.
+    pub(crate) fn finish(&self, op: Op, owned: Owned<'_>, keep_for: Duration) -> bool {
+        let Owned {
+            mut attempt,
+            entry,
+            key,
+        } = owned;
+        entry.leave();
+        let token = attempt.token();
+        let result = result_of(token);
+        let entry = self.journal.begin(self.role, self.by, op, key, token);
+        entry.claim_until(now_ns() + keep_for.as_nanos() as u64);
+        let finished = self.struck(op, || attempt.finish(&result, keep_for));
+        entry.end(yes(finished.is_ok()), token);
+        match finished {
+            Ok(()) => true,
+            Err(Error::AttemptLost { .. } | Error::Engine(sprag_core::Error::Full { .. })) => false,
+            Err(error) => panic!("a finish fails: {error}"),
+        }
+    }
+
+    /// Whether the attempt was still under way.
+    pub(crate) fn abandon(&self, op: Op, owned: Owned<'_>) -> bool {
+        let Owned {
+            attempt,
+            entry,
+            key,
+        } = owned;
+        entry.leave();
+        let token = attempt.token();
+        let abandoned = self.call(op, key, token, || attempt.abandon(), |r| yes(r.is_ok()));
+        match abandoned {
+            Ok(()) => true,
+            Err(Error::AttemptLost { .. }) => false,
+            Err(error) => panic!("an abandonment fails: {error}"),
+        }
+    }
+
+    /// What is known of a once; panics if its result is torn.
+    pub(crate) fn look(&self, op: Op, space: &Space, key: u64) -> OnceStatus {
+        let once = space.once(&name_of(key)).expect("a name");
+        let status = self.call(op, key, 0, || once.status(), |_| Outcome::Yes);
+        let status = status.expect("no error");
+        if let OnceStatus::Done { result, .. } = &status {
+            token_of(result);
+        }
+        status
     }
 
     pub(crate) fn admit(&self, op: Op, fence: &Fence, key: u64, token: u64) -> bool {

@@ -60,6 +60,12 @@ pub(crate) enum Op {
     StripedAdd,
     StripedWithin,
     Gather,
+    Begin,
+    BeginTakeOver,
+    BeginDone,
+    Finish,
+    Abandon,
+    LookOnce,
     OpenSession,
     CloseSession,
     Create,
@@ -80,7 +86,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 58] = [
+    pub(crate) const ALL: [(Self, &'static str); 64] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -122,6 +128,12 @@ impl Op {
         (Self::StripedAdd, "striped counter: add"),
         (Self::StripedWithin, "striped counter: add within bounds"),
         (Self::Gather, "striped counter: add and tell the sum"),
+        (Self::Begin, "once: begin"),
+        (Self::BeginTakeOver, "once: take over from the dead"),
+        (Self::BeginDone, "once: begin, read the result"),
+        (Self::Finish, "once: finish"),
+        (Self::Abandon, "once: abandon"),
+        (Self::LookOnce, "once: look"),
         (Self::OpenSession, "session: open"),
         (Self::CloseSession, "session: close"),
         (Self::Create, "region: create"),
@@ -176,9 +188,9 @@ pub(crate) struct Record {
     pub(crate) outcome: Outcome,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// The token that was granted.
+    /// The token that was granted; of a beginning that was refused, the one that its result tells of.
     pub(crate) token: u64,
-    /// Until when the holder may take the lock for its own.
+    /// Until when the holder may take the lock for its own, or what was finished is kept at least.
     pub(crate) valid_until_ns: u64,
     /// When the holder began to give it up; 0 if it has not.
     pub(crate) left_ns: u64,

@@ -28,5 +28,6 @@ mod scenes_change;
 mod scenes_counter;
 mod scenes_limiter;
 mod scenes_lock;
+mod scenes_once;
 mod scenes_shared;
 mod scenes_table;

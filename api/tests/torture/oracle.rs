@@ -11,6 +11,8 @@
 //!   B + r·w; a check is refused only if those allowed, and those of unknown outcome, leave no room.
 //! - **Counters**: see [`oracle_counter`](crate::oracle_counter).
 //! - **Fences**: what is admitted never falls; what is rejected was overtaken.
+//! - **Onces**: attempts exclude each other and have tokens as holds do. A result that is read is one that
+//!   the attempt it tells of stored, and no late owner's; while one is kept, nobody begins.
 
 use crate::journal::{Journal, Op, Outcome, Record, WHOLE};
 use crate::oracle_counter::judge_counter;
@@ -69,6 +71,7 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     let mut by_limit: BTreeMap<(u64, u64), Vec<Record>> = BTreeMap::new();
     let mut by_fence: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     let mut by_counter: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    let mut by_once: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     for record in records {
         match kind(record.op) {
             Kind::Grant | Kind::Adopt | Kind::End => {
@@ -80,6 +83,7 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
                 .push(record),
             Kind::Admit => by_fence.entry(record.key).or_default().push(record),
             Kind::Count => by_counter.entry(record.key).or_default().push(record),
+            Kind::Begin | Kind::Finish => by_once.entry(record.key).or_default().push(record),
             Kind::Other => {}
         }
     }
@@ -100,6 +104,15 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     for (key, records) in &by_counter {
         judge_counter(*key, records, &mut problems);
     }
+    for (key, records) in &by_once {
+        let begun = Rules {
+            are_tokens_consecutive: false,
+            ..*rules
+        };
+        judge_tokens(*key, records, &begun, &mut problems);
+        judge_exclusion(*key, records, &last_seen_ns, &mut problems);
+        judge_results(*key, records, &mut problems);
+    }
     problems
 }
 
@@ -113,6 +126,10 @@ enum Kind {
     Check,
     Admit,
     Count,
+    /// Grants a new token of a once, or reads its result.
+    Begin,
+    /// Ends an attempt.
+    Finish,
     Other,
 }
 
@@ -156,7 +173,10 @@ fn kind(op: Op) -> Kind {
         | Op::StripedAdd
         | Op::StripedWithin
         | Op::Gather => Kind::Count,
-        Op::Release
+        Op::Begin | Op::BeginTakeOver | Op::BeginDone => Kind::Begin,
+        Op::Finish | Op::Abandon => Kind::Finish,
+        Op::LookOnce
+        | Op::Release
         | Op::HandOn
         | Op::Renew
         | Op::Detach
@@ -177,7 +197,9 @@ fn kind(op: Op) -> Kind {
 fn judge_tokens(key: u64, records: &[Record], rules: &Rules<'_>, problems: &mut Vec<String>) {
     let mut grants: Vec<&Record> = records
         .iter()
-        .filter(|record| matches!(kind(record.op), Kind::Grant) && record.outcome == Outcome::Yes)
+        .filter(|record| {
+            matches!(kind(record.op), Kind::Grant | Kind::Begin) && record.outcome == Outcome::Yes
+        })
         .collect();
     grants.sort_by_key(|grant| grant.token);
     for pair in grants.windows(2) {
@@ -222,7 +244,7 @@ fn judge_exclusion(
     let mut claims: Vec<(u64, u64, &Record)> = records
         .iter()
         .filter(|record| {
-            matches!(kind(record.op), Kind::Grant | Kind::Adopt)
+            matches!(kind(record.op), Kind::Grant | Kind::Adopt | Kind::Begin)
                 && record.outcome == Outcome::Yes
                 && record.is_settled
         })
@@ -370,6 +392,39 @@ fn judge_fence(key: u64, records: &[Record], problems: &mut Vec<String>) {
     }
 }
 
+fn judge_results(key: u64, records: &[Record], problems: &mut Vec<String>) {
+    let is_finish = |record: &Record, token: u64| {
+        record.op == Op::Finish && record.argument == token && record.outcome != Outcome::No
+    };
+    for begin in records {
+        if !matches!(kind(begin.op), Kind::Begin) {
+            continue;
+        }
+        if begin.outcome == Outcome::No && begin.token != 0 {
+            let stored = |record: &&Record| {
+                is_finish(record, begin.token) && record.start_ns <= begin.end_ns
+            };
+            if !records.iter().any(|record| stored(&record)) {
+                problems.push(format!(
+                    "once {key}: nobody stored what was read: {begin:?}"
+                ));
+            }
+        }
+        if begin.outcome == Outcome::Yes && begin.is_settled {
+            // Before the other one began, and kept after this one was through.
+            let is_kept = |record: &&Record| {
+                record.op == Op::Finish
+                    && record.outcome == Outcome::Yes
+                    && record.end_ns < begin.start_ns
+                    && record.valid_until_ns > begin.end_ns + CLOCK_SLACK_NS
+            };
+            if let Some(finish) = records.iter().find(is_kept) {
+                problems.push(format!("once {key}: {begin:?} began after {finish:?}"));
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -456,5 +511,28 @@ mod tests {
         assert!(found(&journal, "rejected for nothing"));
         journal.begin(1, 1, Op::Admit, 1, 4).end(Outcome::Yes, 0);
         assert!(found(&journal, "admitted after"));
+
+        let begin = |outcome, token| journal.begin(1, 1, Op::Begin, 1, 0).end(outcome, token);
+        let finish = |token, outcome| {
+            let entry = journal.begin(1, 1, Op::Finish, 1, token);
+            entry.claim_until(u64::MAX);
+            entry.end(outcome, token);
+        };
+        journal.reset();
+        begin(Outcome::Yes, 5);
+        finish(5, Outcome::No);
+        begin(Outcome::Yes, 6);
+        finish(6, Outcome::Yes);
+        begin(Outcome::No, 6);
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
+        begin(Outcome::No, 5);
+        assert!(found(&journal, "nobody stored what was read"));
+
+        journal.reset();
+        begin(Outcome::Yes, 5);
+        finish(5, Outcome::Yes);
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
+        begin(Outcome::Yes, 6);
+        assert!(found(&journal, "began after"));
     }
 }

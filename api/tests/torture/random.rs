@@ -2,7 +2,7 @@
 //! of an operation, some from outside at any moment; others stop before a random step and go on a while
 //! later. The journal is judged after each.
 
-use crate::actor::{Actor, LONG, name_of};
+use crate::actor::{Actor, Begin, LONG, name_of};
 use crate::journal::{Journal, Op, RECORDS};
 use crate::oracle::{Bucket, Rules, judge};
 use crate::process::{Fate, alone, fork, hang_guard, in_lanes, now_ns, poll, shared_words, signal};
@@ -22,7 +22,7 @@ const WORKERS: usize = 4;
 const LANES: usize = 3;
 /// No operation takes more steps; a change of a limit looks at each cell of a table with room.
 const STEPS_MAX: usize = 1 << 15;
-const OPS: usize = 48;
+const OPS: usize = 64;
 
 /// Every table full, everything reclaimed and displaced all the time.
 const TIGHT: Caps = Caps {
@@ -64,6 +64,10 @@ const MIX: [Op; 22] = [
     Op::AddWithin,
     Op::StripedAdd,
     Op::Gather,
+    Op::Begin,
+    Op::Finish,
+    Op::Abandon,
+    Op::LookOnce,
     Op::OpenSession,
     Op::CloseSession,
 ];
@@ -78,6 +82,10 @@ const HITS: u64 = 31;
 const STOCK: u64 = 32;
 /// A striped counter.
 const STRIPED: u64 = 33;
+/// The keys of onces.
+const ONCES: [u64; 3] = [1, 2, LONG + 1];
+/// How long their results are kept.
+const KEPT: Duration = Duration::from_millis(2);
 
 /// A process at random work.
 struct Worker {
@@ -164,7 +172,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..20) {
+        match self.random.u32(0..23) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -254,6 +262,7 @@ impl Worker {
                 self.actor.add(op, &plain, STRIPED, 1);
                 self.actor.get(&plain, STRIPED);
             }
+            15..=17 => self.do_once(space),
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
                 let token = tokens.fetch_add(1, SeqCst) + 4 - self.random.u64(0..4);
@@ -286,6 +295,36 @@ impl Worker {
         }
         let op = self.op(Op::Release);
         self.actor.release(op, held);
+    }
+
+    /// Begins at one of a few keys, and ends what it has begun one way or another.
+    fn do_once(&mut self, space: &Space) {
+        let key = ONCES[self.random.usize(0..ONCES.len())];
+        let ttl = [Duration::from_millis(2), LONG_TTL][self.random.usize(0..2)];
+        let op = self.op(Op::Begin);
+        let begun = self.actor.begin(op, space, key, ttl);
+        match (begun, self.random.u32(0..5)) {
+            (Ok(Begin::Started(owned)), 0) => {
+                let op = self.op(Op::Abandon);
+                self.actor.abandon(op, owned);
+            }
+            (Ok(Begin::Started(owned)), 1) => {
+                let until_ns = now_ns() + 3_000_000;
+                while now_ns() < until_ns {
+                    std::thread::yield_now();
+                }
+                let op = self.op(Op::Finish);
+                self.actor.finish(op, owned, KEPT);
+            }
+            (Ok(Begin::Started(owned)), _) => {
+                let op = self.op(Op::Finish);
+                self.actor.finish(op, owned, KEPT);
+            }
+            _ => {
+                let op = self.op(Op::LookOnce);
+                self.actor.look(op, space, key);
+            }
+        }
     }
 
     /// Detaches a hold, then ends it by its token, or takes it back first.
@@ -441,6 +480,11 @@ impl Arena<'_> {
             for key in [1, 2, 3, LONG + 1] {
                 actor.break_lock(Op::Break, &space, key);
             }
+            for key in ONCES {
+                while let Some(owned) = actor.must_begin(&space, key, LONG_TTL)
+                    && !actor.finish(Op::Finish, owned, KEPT)
+                {}
+            }
             // What stays for good: three limiters, the fence, and a striped counter.
             let fence = space.fence(&name_of(FENCE)).expect("a name");
             fence.admit(u64::MAX >> 12).expect("the highest");
@@ -456,7 +500,7 @@ impl Arena<'_> {
             }
             let striped = space.counter(&name_of(STRIPED)).expect("a name");
             striped.striped().map(drop).expect("room");
-            // Long keys of the fast limit are idle in a moment, and then make room.
+            // Long keys of the fast limit and results are idle in a moment, and then make room.
             let full_again_ns = now_ns() + 5_000_000;
             while now_ns() < full_again_ns {
                 std::thread::yield_now();

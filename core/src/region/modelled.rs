@@ -7,12 +7,14 @@ use core::sync::atomic::Ordering::Relaxed;
 
 impl Region {
     /// Makes loom's words of those that the threads of a model may touch, just before they start. A
-    /// model is as slow as these are many, so those that no model needs are left out: chunks, breaks,
-    /// all limits but one, and the limiters' where the cap allows for one key only.
+    /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
+    /// one, the limiters' where the cap allows for one key only, and chunks where it allows for one only.
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;
     /// - when a wait last looked is compared with the time, which stands still;
+    /// - what a session says of its process is written before the threads start, and for people to read;
+    /// - where to begin to look for a chunk is a hint;
     /// - what each session has created is compared with its share, which in memory is the whole;
     /// - when a permit was granted is for people, and whose share it is of is asked only where there are
     ///   shares;
@@ -43,6 +45,9 @@ impl Region {
         for session in 0..self.geometry.caps.sessions {
             let at = self.session_at(session);
             words(at, 1);
+            for said in [8, 16, 24] {
+                self.word(at + said).leave();
+            }
             self.word(at + 32).leave();
             self.word(at + 40).leave();
         }
@@ -90,6 +95,12 @@ impl Region {
         };
         let (geometry, caps) = (&self.geometry, self.geometry.caps);
         table(header::OBJECTS, caps.objects, &geometry.objects, 64);
+        if caps.key_chunks > 1 {
+            self.word(header::CHUNK_HINT).leave();
+            for chunk in 0..caps.key_chunks {
+                words(geometry.chunks.at(chunk), 8);
+            }
+        }
         if caps.limiter_keys > 1 {
             words(header::RECLAIMED_AT, 1);
             words(self.limit_at(0), 7);

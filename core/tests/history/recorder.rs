@@ -1,8 +1,8 @@
-//! Runs threads, and takes down what they do.
+//! Takes down what threads do.
 
 use crate::history::Event;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
 
 /// The operations of several threads, with the moments of their questions and answers.
 pub(crate) struct Recorder<C, A> {
@@ -36,22 +36,4 @@ impl<C, A: Clone> Recorder<C, A> {
     pub(crate) fn into_events(self) -> Vec<Event<C, A>> {
         self.events.into_inner().unwrap()
     }
-}
-
-/// How many threads a history is of.
-pub(crate) const THREADS: usize = 4;
-
-/// Runs `act` in each of several threads that start together.
-pub(crate) fn at_once(act: impl Fn(usize, &mut fastrand::Rng) + Sync, seed: u64) {
-    let barrier = Barrier::new(THREADS);
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (act, barrier) = (&act, &barrier);
-            scope.spawn(move || {
-                let mut random = fastrand::Rng::with_seed(seed * THREADS as u64 + thread as u64);
-                barrier.wait();
-                act(thread, &mut random);
-            });
-        }
-    });
 }

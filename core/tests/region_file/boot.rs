@@ -36,6 +36,7 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     for lane in 0..40 {
         before.striped_add(&striped, lane, 3).unwrap();
     }
+    let done = store(&before, me, b"done", b"result", 0);
     drop(before);
 
     let after = try_open(&path, &next_boot()).unwrap();
@@ -69,6 +70,7 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
         after.striped_add(&striped, lane, 1).unwrap();
     }
     assert_eq!(after.counter_get(&many), 160);
+    assert!(store(&after, me, b"done", b"again", now_ns) > done);
     assert_eq!(after.check_region().findings, []);
     assert_eq!(after.check_region().waits, 0);
 }

@@ -6,6 +6,7 @@
 
 use fastrand::Rng;
 use sprag_core::lock::{Attempt, HoldOf};
+use sprag_core::once::Begun;
 use sprag_core::session::Process;
 use sprag_core::waiter::Sleeper;
 use sprag_core::{Engine, Error, Finding, Limit, Result, SessionId};
@@ -49,6 +50,8 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         let name = one_of(&NAMES, random);
         use_lock(engine, &name, by, now_ns, lease_ns, random, &mut answers);
 
+        use_once(engine, &name, by, now_ns, lease_ns, random, &mut answers);
+
         let fence = engine.fence_name(&name).unwrap();
         let admitted = engine.admit(&fence, by, now_ns, random.u64(..), round % 2 == 0);
         note(&mut answers, admitted);
@@ -79,6 +82,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
     }
     engine.for_each_lock(b"", 0, |_| {});
     engine.for_each_counter(b"", |_, _| {});
+    engine.for_each_once(b"", 0, |_, _| {});
     engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
     engine.breaks();
     engine.limiter_key_count();
@@ -181,6 +185,47 @@ fn use_counter(
     note(answers, engine.counter_swap(&counter, 0, by, now_ns));
 }
 
+fn use_once(
+    engine: &Engine,
+    bytes: &[u8],
+    by: SessionId,
+    now_ns: u64,
+    ttl_ns: u64,
+    random: &mut Rng,
+    answers: &mut Answers,
+) {
+    let name = engine.once_name(bytes).unwrap();
+    let begun = engine.begin(&name, by, now_ns, ttl_ns);
+    note(answers, engine.once_status(&name, now_ns));
+    if let Ok(Begun::Started(attempt)) = &begun {
+        answers.insert("begun");
+        let token = attempt.token;
+        note(answers, engine.extend(attempt, now_ns, ttl_ns));
+        let extended = engine.extend_by_name(&name, token, now_ns, ttl_ns);
+        note(answers, extended);
+        match random.u32(..4) {
+            0 => drop(engine.abandon(attempt, now_ns, random.bool())),
+            1 => note(answers, engine.detach_attempt(attempt, now_ns, ttl_ns)),
+            how => {
+                let result = vec![7; random.usize(..=1_030) >> random.u32(..10)];
+                let finished = if how == 2 {
+                    engine.finish(attempt, by, &result, now_ns, ttl_ns)
+                } else {
+                    engine.finish_by_name(&name, token, by, &result, now_ns, ttl_ns)
+                };
+                note(answers, finished);
+            }
+        }
+        engine.is_attempt_held(attempt, now_ns);
+        engine.abandon_by_name(&name, token, now_ns);
+    }
+    if let Ok(Begun::Done(result)) = &begun {
+        assert!(result.len() <= 1_024);
+        answers.insert("done");
+    }
+    note(answers, begun);
+}
+
 /// One that a used region has, or any other.
 fn one_of(known: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     if random.bool() {
@@ -234,6 +279,7 @@ pub(crate) fn kind_of_finding(finding: &Finding) -> &'static str {
         Finding::Phase { .. } => "phase",
         Finding::Kind { .. } => "kind",
         Finding::Name { .. } => "name",
+        Finding::Result { .. } => "result",
         Finding::Lost { .. } => "lost",
         Finding::Twice { .. } => "twice",
         Finding::Count { what, .. } => what,

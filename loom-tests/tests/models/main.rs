@@ -5,6 +5,7 @@ mod counter;
 mod fence;
 mod limiter;
 mod lock;
+mod once;
 mod shared;
 mod table;
 mod waiter;
