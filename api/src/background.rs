@@ -73,23 +73,34 @@ impl Kept {
         self.deadline_ns.load(Ordering::Relaxed)
     }
 
-    /// Goes on with another grant of the same hold and, if it was renewed, another deadline.
-    /// [`Error::Lost`] if the background found the hold lost meanwhile.
-    pub(crate) fn replace(
+    /// Has the engine `change` the hold's grant for another, with `grant_of` the outcome; the same lease goes on
+    /// with that.
+    pub(crate) fn exchange<T, E>(
         &self,
         inner: &Inner,
-        grant: Grant,
-        deadline_ns: Option<u64>,
-    ) -> Result<()> {
+        change: impl FnOnce() -> Result<Option<T>, E>,
+        grant_of: impl FnOnce(&T) -> Grant,
+    ) -> Result<Option<T>, E> {
+        // Under the lock, so that the background does not look for the one before, and find it lost.
+        let mut state = inner.background.state.lock();
+        let changed = change()?;
+        let lease = state.leases.iter_mut().find(|lease| lease.id == self.id);
+        if let (Some(changed), Some(lease)) = (&changed, lease) {
+            lease.grant = grant_of(changed);
+        }
+        Ok(changed)
+    }
+
+    /// Goes on with another grant of the same hold, and its deadline. [`Error::Lost`] if the background found
+    /// the hold lost meanwhile.
+    pub(crate) fn replace(&self, inner: &Inner, grant: Grant, deadline_ns: u64) -> Result<()> {
         let mut state = inner.background.state.lock();
         let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) else {
             return Err(Error::lost(None, grant.token));
         };
         lease.grant = grant;
-        if let Some(deadline_ns) = deadline_ns {
-            self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
-            lease.due_ns = deadline_ns - (lease.lease_ns - lease.lease_ns / RENEW_AT);
-        }
+        self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+        lease.due_ns = deadline_ns.saturating_sub(lease.lease_ns - lease.lease_ns / RENEW_AT);
         drop(state);
         ring(inner);
         Ok(())

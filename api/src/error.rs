@@ -70,6 +70,26 @@ pub enum Error {
         /// The circle: what each wait in it waits for.
         deadlock: sprag_core::lock::Deadlock,
     },
+    /// An owner that shares a lock with others asked for it alone.
+    #[error(
+        "the owner shares the lock {lock} with others and cannot acquire it alone; upgrade the hold that \
+         it has, or release it first"
+    )]
+    OwnerShares {
+        /// The lock's name, readable.
+        lock: String,
+    },
+    /// The attempt is no longer the caller's: its deadline passed, or it was ended by its token.
+    #[error(
+        "the attempt with token {token} at {once} is lost: its deadline passed, or it was ended by its token; \
+         nothing was stored, so begin again to learn what others did"
+    )]
+    AttemptLost {
+        /// The key, readable.
+        once: String,
+        /// The token of the lost attempt.
+        token: u64,
+    },
     /// A duration lies outside its bounds.
     #[error("{what} is {}; it must be {} to {}", Span(*value), Span(*min), Span(*max))]
     Duration {
@@ -114,6 +134,15 @@ impl Error {
     pub(crate) fn lost(name: Option<&[u8]>, token: u64) -> Self {
         Self::Lost {
             lock: name.map(|name| Readable(name).to_string()),
+            token,
+        }
+    }
+
+    /// An attempt at the once `name` is lost.
+    #[cold]
+    pub(crate) fn attempt_lost(name: &[u8], token: u64) -> Self {
+        Self::AttemptLost {
+            once: Readable(name).to_string(),
             token,
         }
     }

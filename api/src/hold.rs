@@ -272,11 +272,17 @@ impl Hold<'_> {
                 })
             }
             Upgrade::Shared if until_ns <= now_ns => {
-                let wake = inner.engine.end_upgrade(&self.grant, now_ns);
-                inner.wake(wake);
+                self.end_upgrade();
                 Ok(false)
             }
-            Upgrade::Shared => self.wait_for_upgrade(until_ns, holds),
+            Upgrade::Shared => {
+                let upgraded = self.wait_for_upgrade(until_ns, holds);
+                // A wait that was begun ends it itself; one for which there was no room has not.
+                if upgraded.is_err() && self.space.check_process().is_ok() {
+                    self.end_upgrade();
+                }
+                upgraded
+            }
         }
     }
 
@@ -296,6 +302,13 @@ impl Hold<'_> {
         }
     }
 
+    /// Keeps others out no more, by an upgrade that did not come about.
+    fn end_upgrade(&self) {
+        let inner = &*self.space;
+        let wake = inner.engine.end_upgrade(&self.grant, inner.precise_ns());
+        inner.wake(wake);
+    }
+
     /// Goes on sharing the lock with others instead of having it alone, with the same token and what is left
     /// of the lease. Those who wait for a share are let in. [`Error::Lost`] once the hold is over. A hold that is shared
     /// stays so.
@@ -304,15 +317,17 @@ impl Hold<'_> {
         inner.check_process()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
-        let Some((grant, wake)) = inner.engine.downgrade(&self.grant, now_ns)? else {
+        let downgrade = || inner.engine.downgrade(&self.grant, now_ns);
+        let downgraded = match &self.kept {
+            Some(kept) => kept.exchange(inner, downgrade, |(grant, _)| *grant)?,
+            None => downgrade()?,
+        };
+        let Some((grant, wake)) = downgraded else {
             return Err(lost(inner, self.grant, self.name_hash));
         };
         inner.wake(wake);
         self.grant = grant;
-        match &self.kept {
-            Some(kept) => kept.replace(inner, grant, None),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Goes on with another grant of the same hold, whose lease began at `asked_at_ns`.
@@ -320,7 +335,7 @@ impl Hold<'_> {
         self.grant = grant;
         self.deadline_ns = asked_at_ns + self.lease_ns;
         match &self.kept {
-            Some(kept) => kept.replace(&self.space, grant, Some(self.deadline_ns)),
+            Some(kept) => kept.replace(&self.space, grant, self.deadline_ns),
             None => Ok(()),
         }
     }

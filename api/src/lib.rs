@@ -1,4 +1,5 @@
-//! Sprag: locks with fencing tokens and leases, rate limiters and fences, at memory speed.
+//! Sprag: locks with fencing tokens and leases, rate limiters, semaphores, fences, counters and idempotency keys, at
+//! memory speed.
 //!
 //! A [`Space`] is a set of named objects, opened by URL; the URL decides how far it reaches:
 //!
@@ -55,6 +56,7 @@ mod background;
 #[doc(hidden)]
 pub mod clock;
 mod coarse;
+mod counter;
 mod error;
 mod fence;
 mod hold;
@@ -64,6 +66,7 @@ pub mod host;
 mod limiter;
 mod lock;
 mod locks;
+mod once;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
@@ -74,6 +77,7 @@ mod wait;
 
 pub use clock::ManualClock;
 pub use coarse::CoarseLock;
+pub use counter::{Added, Counter, StripedCounter};
 pub use error::Error;
 pub use fence::Fence;
 pub use hold::{Hold, KeepAlive};
@@ -82,12 +86,14 @@ pub use host::place::PlaceError;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
 pub use locks::{AcquireAll, HoldAll, Locks};
+pub use once::{Attempt, Begun, Once, OnceInfo, OnceStatus};
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};
-pub use space::{IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
+pub use space::{CounterInfo, IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
 pub use sprag_core::key::NAME_BYTES_MAX;
 pub use sprag_core::limit::Limit;
 pub use sprag_core::lock::{BreakRecord, Deadlock, DeadlockedWait};
+pub use sprag_core::once::RESULT_BYTES_MAX;
 pub use sprag_core::region::Caps;
 pub use sprag_core::span::Span;
 pub use sprag_core::{Error as EngineError, TOKEN_MAX};

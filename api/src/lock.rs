@@ -8,7 +8,7 @@ use crate::wait::{Granted, Want};
 use crate::{Error, Owner, Result, Space};
 use sprag_core::Name;
 use sprag_core::admission::Wants;
-use sprag_core::lock::{Grant, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
+use sprag_core::lock::{Grant, HoldOf, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
 use sprag_core::readable::Readable;
 use std::fmt;
 use std::future::Future;
@@ -277,11 +277,15 @@ impl<'s> Lock<'s> {
     /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`].
     /// [`Error::Lost`] if the lock is not held under this token.
     pub fn release_token(&self, token: u64) -> Result<()> {
+        self.release_token_of(HoldOf::Lock, token)
+    }
+
+    pub(crate) fn release_token_of(&self, of: HoldOf, token: u64) -> Result<()> {
         let inner = &*self.space;
         inner.check_process()?;
         let released = inner
             .engine
-            .release_by_name(&self.name, token, inner.precise_ns());
+            .release_by_name(of, &self.name, token, inner.precise_ns());
         if finish_release(inner, released) {
             Ok(())
         } else {
@@ -292,13 +296,17 @@ impl<'s> Lock<'s> {
     /// Sets the lease of the hold with this token to this handle's, from now. [`Error::Lost`] if the lock
     /// is not held under this token, or its lease is over.
     pub fn renew_token(&self, token: u64) -> Result<()> {
+        self.renew_token_of(HoldOf::Lock, token)
+    }
+
+    pub(crate) fn renew_token_of(&self, of: HoldOf, token: u64) -> Result<()> {
         let inner = &*self.space;
         inner.check_process()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         match inner
             .engine
-            .renew_by_name(&self.name, token, now_ns, self.lease_ns)?
+            .renew_by_name(of, &self.name, token, now_ns, self.lease_ns)?
         {
             Renewed::Until(_) => Ok(()),
             Renewed::NotHeld => Err(Error::lost(Some(&self.name()), token)),
@@ -309,13 +317,20 @@ impl<'s> Lock<'s> {
     /// goes from one process to another. In the space that has it already, both are the same hold. [`Error::Lost`] if the lock is not held under this token, or its
     /// lease is over.
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
+        self.adopt_token_of(HoldOf::Lock, token)
+    }
+
+    pub(crate) fn adopt_token_of(&self, of: HoldOf, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space;
         inner.check_process()?;
         inner.check_session()?;
         inner.check_in_place()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);
-        match inner.engine.adopt(name, token, to, now_ns, self.lease_ns)? {
+        match inner
+            .engine
+            .adopt(of, name, token, to, now_ns, self.lease_ns)?
+        {
             Some(grant) => Ok(self.hold(grant, now_ns)),
             None => Err(Error::lost(Some(&self.name()), token)),
         }
@@ -345,11 +360,16 @@ impl fmt::Debug for Lock<'_> {
 }
 
 pub(crate) fn check_ttl(ttl: Duration) -> Result<u64> {
-    match u64::try_from(ttl.as_nanos()) {
-        Ok(ttl_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&ttl_ns) => Ok(ttl_ns),
+    check_time("ttl", ttl)
+}
+
+/// Checks a time that something is held or kept, named in the error, against the bounds of leases.
+pub(crate) fn check_time(what: &'static str, time: Duration) -> Result<u64> {
+    match u64::try_from(time.as_nanos()) {
+        Ok(time_ns) if (LEASE_NS_MIN..=LEASE_NS_MAX).contains(&time_ns) => Ok(time_ns),
         _ => Err(Error::Duration {
-            what: "ttl",
-            value: ttl,
+            what,
+            value: time,
             min: Duration::from_nanos(LEASE_NS_MIN),
             max: Duration::from_nanos(LEASE_NS_MAX),
         }),

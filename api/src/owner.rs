@@ -12,7 +12,7 @@ pub use hold_of::HoldOf;
 use crate::lock::check_ttl;
 use crate::space::Inner;
 use crate::{Error, Hold, KeepAlive, Lock, Result, Space};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use sprag_core::admission::Wants;
 use sprag_core::lock::Grant;
 use sprag_core::readable::Readable;
@@ -20,13 +20,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// Who holds: an explicit handle, never a thread. Made by [`Space::owner`]; clones are the same owner.
 ///
 /// An owner that acquires a lock it already holds gets the same hold again: same token, same lease.
-/// The lock is released with the last of them.
+/// The lock is released with the last of them. Who asks for a share of what the owner has alone gets
+/// that; who asks alone for what it shares is told to [upgrade](OwnerHold::upgrade).
 ///
 /// Owners that wait for each other in a circle, in whichever threads and processes they are, find that out at
 /// once: the one that began to wait last gets [`Error::Deadlock`]. What an owner holds counts from when it
@@ -61,6 +63,8 @@ pub struct Owner {
 #[derive(Default)]
 struct Shared {
     held: Mutex<HashMap<Vec<u8>, Held>>,
+    /// The serial of the last hold.
+    serial: AtomicU64,
     /// Threads and futures that are behind another of the same owner.
     changed: Condvar,
     behind: Mutex<Vec<Waker>>,
@@ -87,7 +91,17 @@ impl Shared {
 /// A lock that the owner holds, or that one of its threads is about to.
 enum Held {
     Acquiring,
-    By { hold: Hold<'static>, depth: u32 },
+    By(Beneath),
+    /// One of its threads waits to have alone what the owner shares; it has the hold meanwhile.
+    Upgrading,
+}
+
+/// The one hold beneath all depths.
+struct Beneath {
+    hold: Hold<'static>,
+    depth: u32,
+    /// Tells it from those that the owner had before, whatever its token: that rises with an upgrade.
+    serial: u64,
 }
 
 /// What one who comes for a lock finds of its owner.
@@ -114,8 +128,8 @@ impl Owner {
     pub(crate) fn grants(&self) -> Vec<Grant> {
         let held = self.shared.held.lock();
         let by_name = held.values().filter_map(|held| match held {
-            Held::By { hold, .. } => Some(hold.grant()),
-            Held::Acquiring => None,
+            Held::By(beneath) => Some(beneath.hold.grant()),
+            Held::Acquiring | Held::Upgrading => None,
         });
         let others = self.shared.others.lock();
         by_name.chain(others.iter().copied()).collect()
@@ -184,32 +198,70 @@ impl<'o> OwnerLock<'o> {
     }
 
     /// Takes the lock if it can be had at once, or is this owner's already.
+    ///
+    /// # Errors
+    ///
+    /// As for every way to acquire here: those of [`crate::Lock::try_acquire`], [`Error::Lost`] if the owner
+    /// had the lock and lost it, which is told once, [`Error::TooDeep`], and [`Error::OwnerShares`] if the
+    /// owner shares it with others.
     pub fn try_acquire(&self) -> Result<Option<OwnerHold<'o>>> {
         self.acquire_timeout(Duration::ZERO)
     }
 
     /// Takes the lock, waiting its turn for as long as it takes.
     pub fn acquire(&self) -> Result<OwnerHold<'o>> {
+        self.get(Wants::Exclusive)
+    }
+
+    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come.
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
+        self.get_timeout(Wants::Exclusive, timeout)
+    }
+
+    /// The same as a future, which any executor can drive; dropping it leaves the queue. While one is
+    /// pending, it waits for the whole owner: its threads and other futures get the lock with it, so poll
+    /// it or drop it.
+    pub fn acquire_async(&self) -> OwnerAcquire<'o> {
+        OwnerAcquire::new(self.clone(), Wants::Exclusive)
+    }
+
+    /// Takes the lock beside others who share it, if that can be had at once, or the owner has it already,
+    /// shared or alone.
+    pub fn try_acquire_shared(&self) -> Result<Option<OwnerHold<'o>>> {
+        self.acquire_shared_timeout(Duration::ZERO)
+    }
+
+    /// Takes the lock beside others who share it, waiting its turn for as long as it takes.
+    pub fn acquire_shared(&self) -> Result<OwnerHold<'o>> {
+        self.get(Wants::Shared)
+    }
+
+    /// [`acquire_shared`](Self::acquire_shared), waiting for at most `timeout`; `None` if its turn did not
+    /// come.
+    pub fn acquire_shared_timeout(&self, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
+        self.get_timeout(Wants::Shared, timeout)
+    }
+
+    /// [`acquire_shared`](Self::acquire_shared) as a future, as [`acquire_async`](Self::acquire_async).
+    pub fn acquire_shared_async(&self) -> OwnerAcquire<'o> {
+        OwnerAcquire::new(self.clone(), Wants::Shared)
+    }
+
+    fn get(&self, wants: Wants) -> Result<OwnerHold<'o>> {
         loop {
-            if let Some(hold) = self.acquire_timeout(Duration::MAX)? {
+            if let Some(hold) = self.get_timeout(wants, Duration::MAX)? {
                 return Ok(hold);
             }
         }
     }
 
-    /// Takes the lock, waiting its turn for at most `timeout`; `None` if it did not come.
-    ///
-    /// # Errors
-    ///
-    /// As for every way to acquire here: those of [`crate::Lock::try_acquire`], [`Error::Lost`] if the owner
-    /// had the lock and lost it, which is told once, and [`Error::TooDeep`].
-    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
+    fn get_timeout(&self, wants: Wants, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
         let (owner, shared) = (&*self.owner, &*self.owner.shared);
         owner.space.inner.check_process()?;
         let give_up_at = Instant::now().checked_add(timeout);
         let mut held = shared.held.lock();
         loop {
-            match self.enter(&mut held)? {
+            match self.enter(&mut held, wants)? {
                 Entry::Again(hold) => return Ok(Some(hold)),
                 Entry::First => break,
                 Entry::Lost { lost, token } => {
@@ -228,38 +280,35 @@ impl<'o> OwnerLock<'o> {
             }
         }
         drop(held);
-        self.settle(self.acquire_first(give_up_at))
-    }
-
-    /// The same as a future, which any executor can drive; dropping it leaves the queue. While one is
-    /// pending, it waits for the whole owner: its threads and other futures get the lock with it, so poll
-    /// it or drop it.
-    pub fn acquire_async(&self) -> OwnerAcquire<'o> {
-        OwnerAcquire::new(self.clone())
+        self.settle(self.acquire_first(wants, give_up_at))
     }
 
     /// What the owner has of the lock. One who is first must [`settle`](Self::settle).
-    fn enter(&self, held: &mut HashMap<Vec<u8>, Held>) -> Result<Entry<'o>> {
+    fn enter(&self, held: &mut HashMap<Vec<u8>, Held>, wants: Wants) -> Result<Entry<'o>> {
         Ok(match held.get_mut(&self.name) {
             None => {
                 held.insert(self.name.clone(), Held::Acquiring);
                 Entry::First
             }
-            Some(Held::By { hold, depth }) => {
-                let token = hold.token();
-                if !hold.is_held_by_engine() {
+            Some(Held::By(beneath)) => {
+                let token = beneath.hold.token();
+                if !beneath.hold.is_held_by_engine() {
                     // Told once; the next one begins anew, also if a hold was forgotten.
                     let lost = held.remove(&self.name);
                     return Ok(Entry::Lost { lost, token });
                 }
-                *depth = depth.checked_add(1).ok_or_else(|| Error::TooDeep {
-                    lock: Readable(&self.name).to_string(),
-                    depth: *depth,
+                let lock = || Readable(&self.name).to_string();
+                if wants == Wants::Exclusive && beneath.hold.is_shared() {
+                    return Err(Error::OwnerShares { lock: lock() });
+                }
+                beneath.depth = beneath.depth.checked_add(1).ok_or_else(|| Error::TooDeep {
+                    lock: lock(),
+                    depth: beneath.depth,
                 })?;
-                Entry::Again(self.hold(token))
+                Entry::Again(self.hold(token, beneath.serial))
             }
             // Another of the same owner waits for it: share what that one gets.
-            Some(Held::Acquiring) => Entry::Behind,
+            Some(Held::Acquiring | Held::Upgrading) => Entry::Behind,
         })
     }
 
@@ -270,8 +319,15 @@ impl<'o> OwnerLock<'o> {
         let result = match acquired {
             Ok(Some(hold)) => {
                 let token = hold.token();
-                held.insert(self.name.clone(), Held::By { hold, depth: 1 });
-                Ok(Some(self.hold(token)))
+                // Relaxed: a number of this owner's, told under its mutex.
+                let serial = shared.serial.fetch_add(1, Relaxed);
+                let beneath = Beneath {
+                    hold,
+                    depth: 1,
+                    serial,
+                };
+                held.insert(self.name.clone(), Held::By(beneath));
+                Ok(Some(self.hold(token, serial)))
             }
             none => {
                 held.remove(&self.name);
@@ -292,7 +348,11 @@ impl<'o> OwnerLock<'o> {
         }
     }
 
-    fn acquire_first(&self, give_up_at: Option<Instant>) -> Result<Option<Hold<'static>>> {
+    fn acquire_first(
+        &self,
+        wants: Wants,
+        give_up_at: Option<Instant>,
+    ) -> Result<Option<Hold<'static>>> {
         let lock = self.plain()?;
         let until_ns = match give_up_at {
             Some(at) => {
@@ -302,15 +362,16 @@ impl<'o> OwnerLock<'o> {
             None => u64::MAX,
         };
         let holds = self.owner.grants();
-        let hold = lock.get_holding(Wants::Exclusive, &holds, until_ns)?;
+        let hold = lock.get_holding(wants, &holds, until_ns)?;
         Ok(hold.map(Hold::into_owned))
     }
 
-    fn hold(&self, token: u64) -> OwnerHold<'o> {
+    fn hold(&self, token: u64, serial: u64) -> OwnerHold<'o> {
         OwnerHold {
             owner: self.owner.clone(),
             name: self.name.clone(),
             token,
+            serial,
             is_over: false,
         }
     }
@@ -335,7 +396,9 @@ impl fmt::Debug for OwnerLock<'_> {
 pub struct OwnerHold<'o> {
     owner: Cow<'o, Owner>,
     name: Vec<u8>,
+    /// As it was granted.
     token: u64,
+    serial: u64,
     /// Whether it was given up, or handed on.
     is_over: bool,
 }
@@ -349,13 +412,46 @@ impl OwnerHold<'_> {
             owner: Cow::Owned(Owner::clone(&self.owner)),
             name: std::mem::take(&mut self.name),
             token: self.token,
+            serial: self.serial,
             is_over: false,
         }
     }
 
-    /// The fencing token; the same for every re-entry.
+    /// The fencing token; the same for every re-entry, and higher for all of them after an
+    /// [`upgrade`](Self::upgrade). Once the hold is lost, the one that it was granted under.
     pub fn token(&self) -> u64 {
-        self.token
+        self.with(|hold| hold.token()).unwrap_or(self.token)
+    }
+
+    /// Whether others may hold the lock beside this owner, as [`Hold::is_shared`].
+    pub fn is_shared(&self) -> bool {
+        self.with(|hold| hold.is_shared()).unwrap_or(false)
+    }
+
+    /// Takes alone what the owner shares with others, for every depth, as [`Hold::upgrade`]. While one of its
+    /// threads waits for that, what the others ask of their holds on this lock waits as well.
+    pub fn upgrade(&self) -> Result<()> {
+        self.upgrade_by(|hold, holds| {
+            while !hold.upgrade_until(u64::MAX, holds)? {}
+            Ok(())
+        })
+    }
+
+    /// [`upgrade`](Self::upgrade), waiting for at most `timeout`; `false` if others share it still, and so
+    /// does this owner.
+    pub fn upgrade_timeout(&self, timeout: Duration) -> Result<bool> {
+        let until_ns = self.owner.space.inner.until_ns(timeout);
+        self.upgrade_by(|hold, holds| hold.upgrade_until(until_ns, holds))
+    }
+
+    /// [`upgrade`](Self::upgrade) if that can be had at once.
+    pub fn try_upgrade(&self) -> Result<bool> {
+        self.with(Hold::try_upgrade)?
+    }
+
+    /// Goes on sharing the lock with others, for every depth, as [`Hold::downgrade`].
+    pub fn downgrade(&self) -> Result<()> {
+        self.with(Hold::downgrade)?
     }
 
     /// Whether the lease still runs, by the holder's own clock, as [`Hold::is_valid`] says. Takes the
@@ -402,31 +498,70 @@ impl OwnerHold<'_> {
     /// Asks the one hold beneath all depths. [`Error::Lost`] if the owner has it no more.
     fn with<T>(&self, ask: impl FnOnce(&mut Hold<'static>) -> T) -> Result<T> {
         self.owner.space.inner.check_process()?;
-        match self.owner.shared.held.lock().get_mut(&self.name) {
-            // Another token: lost, and the owner has the lock again by a later hold.
-            Some(Held::By { hold, .. }) if hold.token() == self.token => Ok(ask(hold)),
+        let mut held = self.held();
+        match held.get_mut(&self.name) {
+            Some(Held::By(beneath)) if beneath.serial == self.serial => Ok(ask(&mut beneath.hold)),
+            // Another one: lost, and the owner has the lock again by a later hold.
             _ => Err(Error::lost(Some(&self.name), self.token)),
         }
+    }
+
+    /// What the owner has, once none of its threads is upgrading this lock.
+    fn held(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Held>> {
+        let shared = &*self.owner.shared;
+        let mut held = shared.held.lock();
+        while matches!(held.get(&self.name), Some(Held::Upgrading)) {
+            shared.changed.wait(&mut held);
+        }
+        held
+    }
+
+    /// Asks the one hold beneath all depths what may take its time, without the owner's mutex.
+    /// `ask` is given what the owner holds.
+    fn upgrade_by<T>(
+        &self,
+        ask: impl FnOnce(&mut Hold<'static>, &[Grant]) -> Result<T>,
+    ) -> Result<T> {
+        self.owner.space.inner.check_process()?;
+        let holds = self.owner.grants();
+        let mut held = self.held();
+        let mut beneath = match held.remove(&self.name) {
+            Some(Held::By(beneath)) if beneath.serial == self.serial => beneath,
+            other => {
+                held.extend(other.map(|other| (self.name.clone(), other)));
+                return Err(Error::lost(Some(&self.name), self.token));
+            }
+        };
+        held.insert(self.name.clone(), Held::Upgrading);
+        drop(held);
+        let asked = ask(&mut beneath.hold, &holds);
+        let shared = &*self.owner.shared;
+        shared
+            .held
+            .lock()
+            .insert(self.name.clone(), Held::By(beneath));
+        shared.tell_changed();
+        asked
     }
 
     fn end(&mut self) -> Result<()> {
         self.is_over = true;
         self.owner.space.inner.check_process()?;
-        let mut held = self.owner.shared.held.lock();
+        let mut held = self.held();
         match held.get_mut(&self.name) {
-            Some(Held::By { hold, depth }) if hold.token() == self.token => {
-                if *depth > 1 {
-                    *depth -= 1;
+            Some(Held::By(beneath)) if beneath.serial == self.serial => {
+                if beneath.depth > 1 {
+                    beneath.depth -= 1;
                     return Ok(());
                 }
             }
-            // Another token: lost, and the owner has the lock again by a later hold.
+            // Another one: lost, and the owner has the lock again by a later hold.
             _ => return Err(Error::lost(Some(&self.name), self.token)),
         }
         let last = held.remove(&self.name);
         drop(held);
         match last {
-            Some(Held::By { hold, .. }) => hold.release(),
+            Some(Held::By(beneath)) => beneath.hold.release(),
             _ => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 use crate::lock::Acquire;
 use crate::{Hold, Lock, Result, Space};
 use sprag_core::admission::Wants;
+use sprag_core::lock::HoldOf;
 use sprag_core::readable::Readable;
 use sprag_core::semaphore::SemaphoreStatus;
 use std::fmt;
@@ -88,6 +89,21 @@ impl<'s> Semaphore<'s> {
     /// [`acquire`](Self::acquire) as a future, as [`Lock::acquire_async`].
     pub fn acquire_async(&self, permits: u32) -> Result<Acquire<'s>> {
         Ok(self.lock.get_async(self.wants(permits)?, Vec::new()))
+    }
+
+    /// Ends the hold with this token, as [`Lock::release_token`].
+    pub fn release_token(&self, token: u64) -> Result<()> {
+        self.lock.release_token_of(HoldOf::Semaphore, token)
+    }
+
+    /// Sets the lease of the hold with this token to this handle's, from now, as [`Lock::renew_token`].
+    pub fn renew_token(&self, token: u64) -> Result<()> {
+        self.lock.renew_token_of(HoldOf::Semaphore, token)
+    }
+
+    /// Takes over the hold with this token, and all its permits, as [`Lock::adopt_token`].
+    pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
+        self.lock.adopt_token_of(HoldOf::Semaphore, token)
     }
 
     fn wants(&self, permits: u32) -> Result<Wants> {

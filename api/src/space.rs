@@ -5,10 +5,11 @@ use crate::clock::{Clock, ERROR_NS_MAX, ManualClock};
 use crate::host::futex::{self, Reach};
 use crate::host::place::Url;
 use crate::{
-    Caps, CoarseLock, Error, Fence, Limit, Limiter, Lock, Locks, Owner, Result, Semaphore,
-    SemaphoreInfo,
+    Caps, CoarseLock, Counter, Error, Fence, Limit, Limiter, Lock, Locks, Once, OnceInfo, Owner,
+    Result, Semaphore, SemaphoreInfo,
 };
 use sprag_core::lock::{BreakRecord, Coarse, HoldStatus, LockStatus};
+use sprag_core::once::OnceStatus;
 use sprag_core::readable::Readable;
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
@@ -355,6 +356,25 @@ impl fmt::Debug for LimiterInfo {
     }
 }
 
+/// What is known of a counter.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CounterInfo {
+    /// The counter's name.
+    pub name: Vec<u8>,
+    /// What it is at.
+    pub number: i64,
+}
+
+impl fmt::Debug for CounterInfo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("CounterInfo")
+            .field("name", &Readable(&self.name))
+            .field("number", &self.number)
+            .finish()
+    }
+}
+
 impl fmt::Debug for Space {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -474,6 +494,20 @@ impl Space {
         Fence::new(self, name.as_ref())
     }
 
+    /// The counter `name`, 1 to 1,024 bytes; nothing is created before it is changed. Names of at most 24
+    /// bytes allocate nothing.
+    #[inline(always)]
+    pub fn counter<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Counter<'_>> {
+        Counter::new(self, name.as_ref())
+    }
+
+    /// A handle on the idempotency key `name`, 1 to 1,024 bytes; nothing is created before somebody begins.
+    /// Keys of at most 24 bytes allocate nothing.
+    #[inline]
+    pub fn once<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Once<'_>> {
+        Once::new(self, name.as_ref())
+    }
+
     /// The locks whose names begin with `prefix`, by name. Reads the whole table; stops no one.
     pub fn inspect<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LockInfo>> {
         self.inner.check_process()?;
@@ -514,6 +548,40 @@ impl Space {
             });
         limiters.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(limiters)
+    }
+
+    /// The counters that are not at 0 and whose names begin with `prefix`, by name, and their numbers.
+    /// Reads the whole table; stops no one.
+    pub fn counters<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<CounterInfo>> {
+        self.inner.check_process()?;
+        let mut counters = Vec::new();
+        self.inner
+            .engine
+            .for_each_counter(prefix.as_ref(), |name, number| {
+                counters.push(CounterInfo { name, number });
+            });
+        counters.retain(|counter| counter.number != 0);
+        counters.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(counters)
+    }
+
+    /// The idempotency keys that begin with `prefix`, by name, but for new ones. Reads the whole table; stops
+    /// no one, also not an owner that is late: what is told of it here, [`Once::status`] makes sure of.
+    pub fn onces<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<OnceInfo>> {
+        self.inner.check_process()?;
+        let now_ns = self.inner.cautious_ns();
+        let mut onces = Vec::new();
+        let mut note = |name, status: OnceStatus| {
+            if status != OnceStatus::New {
+                let status = status.into();
+                onces.push(OnceInfo { name, status });
+            }
+        };
+        self.inner
+            .engine
+            .for_each_once(prefix.as_ref(), now_ns, &mut note);
+        onces.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(onces)
     }
 
     /// Takes the lock `name` away from whoever holds it, and notes who did it; the token that was
@@ -608,6 +676,12 @@ impl Inner {
         self.region_ns(self.clock.precise_ns())
     }
 
+    /// Region time, fast, and never past the system's own: nobody's time is taken to be over before it is.
+    #[inline(always)]
+    pub(crate) fn cautious_ns(&self) -> u64 {
+        self.now_ns().saturating_sub(self.clock_margin_ns())
+    }
+
     /// Never before the region's own zero: the fast clock may still read a little less than the
     /// precise one did when the region was made.
     #[inline(always)]
@@ -661,6 +735,14 @@ impl Inner {
     pub(crate) fn is_to_look(&self, now_ns: u64) -> bool {
         // Relaxed: two threads that both look are no harm.
         now_ns >= self.look_at_ns.load(Relaxed)
+    }
+
+    /// Whether it is not yet time to look again. Over memory of this process alone it never is, and no clock
+    /// is read to find out.
+    #[inline(always)]
+    pub(crate) fn is_in_place_for_now(&self) -> bool {
+        let look_at_ns = self.look_at_ns.load(Relaxed);
+        look_at_ns == u64::MAX || self.now_ns() < look_at_ns
     }
 
     /// [`check_in_place`](Self::check_in_place), if it is time to look again.

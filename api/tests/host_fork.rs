@@ -246,3 +246,47 @@ fn a_batch_whose_callback_forks_goes_on_in_the_parent_only() {
     assert_eq!(decided, 4);
     assert_eq!(support::wait_for(child), Ok(0));
 }
+
+// property 15
+#[test]
+fn a_forked_child_shares_no_lock_and_has_no_permits() {
+    let space = Space::open("mem:").unwrap();
+    let (lock, semaphore) = (space.lock("a").unwrap(), space.semaphore("s", 2).unwrap());
+    let owner = space.owner();
+    let owned = owner.lock("b").unwrap().acquire_shared().unwrap();
+    for fork in BOTH {
+        let (mut share, mut permits) = (
+            Some(lock.acquire_shared().unwrap()),
+            Some(semaphore.acquire(1).unwrap()),
+        );
+        check_in_child(fork, || {
+            let (Some(mut share), Some(mut permits)) = (share.take(), permits.take()) else {
+                return 1;
+            };
+            let forked = |result: Result<(), Error>| matches!(result, Err(Error::Forked));
+            let all = [
+                forked(lock.try_acquire_shared().map(drop)),
+                forked(lock.acquire_shared().map(drop)),
+                forked(semaphore.try_acquire(1).map(drop)),
+                forked(semaphore.acquire(1).map(drop)),
+                forked(semaphore.release_token(1)),
+                forked(semaphore.renew_token(1)),
+                forked(semaphore.adopt_token(1).map(drop)),
+                forked(share.upgrade()),
+                forked(share.downgrade()),
+                forked(share.renew()),
+                forked(permits.renew()),
+                forked(owned.upgrade()),
+                forked(owned.downgrade()),
+                forked(space.semaphores("").map(drop)),
+                forked(share.release()),
+                forked(permits.release()),
+            ];
+            all.iter()
+                .position(|is_told| !is_told)
+                .map_or(0, |at| 10 + at as i32)
+        });
+        assert!(share.as_ref().is_some_and(sprag::Hold::is_held));
+        assert!(permits.as_ref().is_some_and(sprag::Hold::is_held));
+    }
+}

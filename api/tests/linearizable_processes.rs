@@ -8,7 +8,7 @@ mod history;
 
 use history::{Event, Specification, is_linearizable};
 use serde_json::{Value, json};
-use sprag::{Caps, Error, Space};
+use sprag::{Added, Caps, Error, Space, StripedCounter};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -30,7 +30,7 @@ fn rounds() -> u64 {
 
 fn open(url: &str) -> Space {
     let caps = Caps {
-        objects: 32_768,
+        objects: 65_536,
         limiter_keys: 8_192,
         ..Caps::default()
     };
@@ -104,6 +104,7 @@ fn roles() {
         meet(round);
         locks(&space, &mut journal, &mut random);
         fences(&space, &mut journal, &mut random);
+        counters(&space, &mut journal, &mut random);
         limiters(&space, &mut journal, &mut random);
         lines.append(&mut journal.lines);
     }
@@ -165,6 +166,46 @@ fn fences(space: &Space, journal: &mut Journal, random: &mut fastrand::Rng) {
     }
 }
 
+/// Every other counter is striped.
+fn striped(space: &Space, round: u64) -> Option<StripedCounter<'_>> {
+    let counter = space.counter(&format!("counter {round}")).unwrap();
+    (round % 2 == 1).then(|| counter.striped().unwrap())
+}
+
+fn counters(space: &Space, journal: &mut Journal, random: &mut fastrand::Rng) {
+    let counter = space
+        .counter(&format!("counter {}", journal.round))
+        .unwrap();
+    let striped = striped(space, journal.round);
+    for _ in 0..OPERATIONS {
+        let (delta, bound) = (random.i64(-3..4), random.i64(-4..4));
+        match (random.u8(0..8), &striped) {
+            (0..=2, Some(striped)) => {
+                journal.note("counter", json!(["add striped", delta]), || {
+                    striped.add(delta).unwrap();
+                    Value::Null
+                });
+            }
+            (0..=2, None) => journal.note("counter", json!(["add", delta]), || {
+                counter.add(delta).unwrap().into()
+            }),
+            (3..=5, _) => {
+                journal.note("counter", json!(["within", delta, bound]), || match counter
+                    .add_within(delta, bound..=bound + 4)
+                    .unwrap()
+                {
+                    Added::To(sum) => json!([true, sum]),
+                    Added::Refused(number) => json!([false, number]),
+                });
+            }
+            (6, _) => journal.note("counter", json!(["swap", bound]), || {
+                counter.swap(bound).unwrap().into()
+            }),
+            _ => journal.note("counter", json!(["get"]), || counter.get().unwrap().into()),
+        }
+    }
+}
+
 fn limiters(space: &Space, journal: &mut Journal, random: &mut fastrand::Rng) {
     let key = journal.round.to_le_bytes();
     let limiter = space
@@ -222,6 +263,35 @@ impl Specification for Fence {
     }
 }
 
+/// A counter: its number.
+struct Counter;
+
+impl Specification for Counter {
+    type State = i64;
+    type Call = Value;
+    type Answer = Value;
+
+    fn step(number: &i64, call: &Value, answer: &Value) -> Option<i64> {
+        let argument = |at: usize| call[at].as_i64();
+        let (expected, after) = match call[0].as_str()? {
+            "add" => {
+                let sum = number + argument(1)?;
+                (sum.into(), sum)
+            }
+            "add striped" => (Value::Null, number + argument(1)?),
+            "within" => {
+                let (sum, bound) = (number + argument(1)?, argument(2)?);
+                let is_within = (bound..=bound + 4).contains(&sum);
+                let after = if is_within { sum } else { *number };
+                (json!([is_within, after]), after)
+            }
+            "swap" => (Value::from(*number), argument(1)?),
+            _ => (Value::from(*number), *number),
+        };
+        (expected == *answer).then_some(after)
+    }
+}
+
 /// A limiter whose window outlasts the test: a count of what was used. A window, since its answer does not
 /// depend on how far the clocks of two processes are apart.
 struct Limiter;
@@ -267,7 +337,13 @@ fn history(lines: &[Value], round: u64, noun: &str) -> Vec<Event<Value, Value>> 
 fn every_history_of_processes_has_an_order_that_explains_it() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("shm:{}", directory.path().join("region.sprag").display());
-    let _space = open(&url);
+    let space = open(&url);
+    for striped in (0..rounds()).filter_map(|round| striped(&space, round)) {
+        // Enough of them to open it, and of nothing together.
+        for delta in [1, -1].into_iter().cycle().take(20) {
+            striped.add(delta).unwrap();
+        }
+    }
     let children: Vec<_> = (0..PROCESSES).map(|process| start(process, &url)).collect();
     let journals: Vec<Vec<Value>> = std::thread::scope(|scope| {
         let readers: Vec<_> = children
@@ -294,14 +370,15 @@ fn every_history_of_processes_has_an_order_that_explains_it() {
     let lines: Vec<Value> = journals.into_iter().flatten().collect();
     assert_eq!(
         lines.len() as u64,
-        rounds() * (PROCESSES * OPERATIONS * 3) as u64
+        rounds() * (PROCESSES * OPERATIONS * 4) as u64
     );
     let mut overlaps = 0;
     for round in 0..rounds() {
-        let [lock, fence, limiter] =
-            ["lock", "fence", "limiter"].map(|noun| history(&lines, round, noun));
+        let [lock, fence, counter, limiter] =
+            ["lock", "fence", "counter", "limiter"].map(|noun| history(&lines, round, noun));
         assert!(is_linearizable::<Lock>(&(0, false), &lock), "{lock:#?}");
         assert!(is_linearizable::<Fence>(&0, &fence), "{fence:#?}");
+        assert!(is_linearizable::<Counter>(&0, &counter), "{counter:#?}");
         assert!(is_linearizable::<Limiter>(&0, &limiter), "{limiter:#?}");
         overlaps += lock
             .iter()

@@ -83,6 +83,31 @@ fn waits_have_a_share() {
 
 // property 11
 #[test]
+fn shares_and_permits_have_a_share_of_the_region_whoever_has_them_by_now() {
+    let world = World::new();
+    let [a, b] = world.two();
+    let take = |space: &Space| space.semaphore("s", 100)?.into_owned().acquire(2);
+    let (mut holds, error) = until_it_fails(|_| take(&a));
+    let what = "shared hold or semaphore permit";
+    assert_eq!((holds.len(), share(error)), (8, (what, 8)));
+    let other = take(&b).unwrap();
+    drop(holds.pop());
+    holds.push(take(&a).unwrap());
+    // What others end for it makes room, and what it hands on doesn't.
+    let token = holds.pop().unwrap().detach().unwrap();
+    assert_eq!(share(take(&a).err().unwrap()), (what, 8));
+    b.semaphore("s", 100).unwrap().release_token(token).unwrap();
+    holds.push(take(&a).unwrap());
+    // What it takes over is the other's still.
+    let adopted = other.detach().unwrap();
+    let adopted = a.semaphore("s", 100).unwrap().adopt_token(adopted).unwrap();
+    adopted.release().unwrap();
+    assert_eq!(share(take(&a).err().unwrap()), (what, 8));
+    assert!(take(&b).is_ok());
+}
+
+// property 11
+#[test]
 fn long_names_have_a_share_and_idle_ones_make_room() {
     let world = World::new();
     let [a, b] = world.two();
@@ -90,7 +115,10 @@ fn long_names_have_a_share_and_idle_ones_make_room() {
     let name = |i: usize| format!("{i:0>180}");
     let hold = |space: &Space, i| space.lock(&name(i))?.into_owned().acquire();
     let (mut holds, error) = until_it_fails(|i| hold(&a, i));
-    assert_eq!((holds.len(), share(error)), (8, ("long name", 32)));
+    assert_eq!(
+        (holds.len(), share(error)),
+        (8, ("long name or result", 32))
+    );
     let _other = hold(&b, 100).unwrap();
     drop(holds.pop());
     holds.push(hold(&a, 200).unwrap());
@@ -158,6 +186,11 @@ fn a_region_full_of_sessions_can_be_looked_at_and_tidied() {
     let is_told = |error: Error| matches!(error, Error::NoSession);
     assert!(lock.try_acquire().is_err_and(is_told));
     assert!(lock.acquire().is_err_and(is_told));
+    assert!(lock.try_acquire_shared().is_err_and(is_told));
+    assert!(lock.acquire_shared().is_err_and(is_told));
+    let semaphore = tidier.semaphore("s", 2).unwrap();
+    assert!(semaphore.try_acquire(1).is_err_and(is_told));
+    assert!(semaphore.adopt_token(token).is_err_and(is_told));
     assert!(lock.adopt_token(token).is_err_and(is_told));
     assert!(tidier.limiter("l", "1/hour").is_err_and(is_told));
     assert!(tidier.fence("f").unwrap().admit(7).is_err_and(is_told));

@@ -18,6 +18,14 @@ pub enum Work {
     Refuse,
     /// Lock and unlock by key.
     Lock,
+    /// Add one to a counter by key.
+    Add,
+    /// Add one to a striped counter through a handle that is kept.
+    AddStriped,
+    /// A key that is new, with its result stored, and the same key again. One thread.
+    Once,
+    /// A key that is done. One thread.
+    OnceAgain,
 }
 
 /// A case.

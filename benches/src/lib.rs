@@ -5,6 +5,7 @@
 
 pub mod case;
 pub mod draw;
+mod once;
 pub mod ours;
 pub mod peers;
 pub mod side;

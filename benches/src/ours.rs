@@ -2,8 +2,8 @@
 
 use crate::case::{BATCH, Rate, Work};
 use crate::draw::{self, Key};
-use crate::{Case, Effort, Result, Side};
-use sprag::{Caps, Limit, Limiter, Space};
+use crate::{Case, Effort, Result, Side, once};
+use sprag::{Caps, Limit, Limiter, Space, StripedCounter};
 use std::hint::black_box;
 use tempfile::TempDir;
 
@@ -31,6 +31,7 @@ impl Home {
         let entries = u32::try_from(universe.next_power_of_two())?;
         caps.objects = caps.objects.max(entries);
         caps.limiter_keys = caps.limiter_keys.max(entries);
+        caps.key_chunks = caps.key_chunks.max(entries);
         let builder = Space::builder().caps(caps).share_percent(100);
         Ok(match reach {
             Reach::Memory => Self {
@@ -61,6 +62,9 @@ impl Home {
 
 /// A space set up for `case`, every key of it already there.
 pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
+    if matches!(case.work, Work::Once | Work::OnceAgain) {
+        return once::ours(case, reach, effort);
+    }
     let home = Home::open(reach, case.universe)?;
     let sequences = case.sequences(effort);
     let passes = case.passes(effort);
@@ -75,6 +79,18 @@ pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
             } else {
                 lock_and_unlock(home, keys, passes)
             }
+        }));
+    }
+    if case.work == Work::Add {
+        return Ok(Side::new(case.threads, operations, move |thread| {
+            add(&home, &sequences[thread], passes)
+        }));
+    }
+    if case.work == Work::AddStriped {
+        let counter = home.space.counter("striped")?.striped()?.into_owned();
+        return Ok(Side::new(case.threads, operations, move |_| {
+            let _whole = &home;
+            add_striped(&counter, operations)
         }));
     }
     let limiter = home.limiter(case.rate())?;
@@ -161,6 +177,25 @@ fn lock_and_unlock(home: &Home, keys: &[Key], passes: usize) -> Result<u64> {
         }
     }
     Ok(admitted)
+}
+
+#[inline(never)]
+fn add(home: &Home, keys: &[Key], passes: usize) -> Result<u64> {
+    let mut added = 0;
+    for _ in 0..passes {
+        for key in keys {
+            added += u64::from(home.space.counter(key)?.add(1)? > 0);
+        }
+    }
+    Ok(added)
+}
+
+#[inline(never)]
+fn add_striped(counter: &StripedCounter<'_>, operations: usize) -> Result<u64> {
+    for _ in 0..operations {
+        counter.add(1)?;
+    }
+    Ok(operations as u64)
 }
 
 /// As [`lock_and_unlock`] where another thread may hold the key: the peers wait for it, so we do.

@@ -3,18 +3,22 @@
 //! - governor has its time from the quanta crate (its default: the time-stamp counter, calibrated).
 //!   Its state store is a dashmap. At its best it hashes with foldhash and its keys are 16 bytes in
 //!   place; as most programs use it, it hashes with the standard library's hash and its keys are strings.
+//! - The map of counters is the standard library's, which is hashbrown, with foldhash: for one thread.
 //! - keyed-lock and lockable choose their hash and map themselves; keys are 16 bytes in place.
 
 use crate::case::{Rate, Work};
 use crate::draw::{self, Key};
-use crate::{Case, Effort, Failure, Result, Side};
+use crate::{Case, Effort, Failure, Result, Side, once};
 use governor::clock::DefaultClock;
 use governor::state::keyed::DashMapStateStore;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use keyed_lock::sync::KeyedLock;
 use lockable::LockPool;
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// governor as fast as its options make it.
 pub type GovernorAtBest =
@@ -34,6 +38,12 @@ pub enum Peer {
     KeyedLock,
     /// lockable's pool of locks: no token, no lease.
     LockPool,
+    /// A map of numbers, of one thread's alone: no atomics.
+    Map,
+    /// A word for each thread, on a line of its own.
+    Lines,
+    /// dashmap's entries, hashed with foldhash: no owner, no deadline.
+    DashMap,
 }
 
 impl Peer {
@@ -44,6 +54,9 @@ impl Peer {
             Self::GovernorByDefault => "governor, String keys",
             Self::KeyedLock => "keyed-lock",
             Self::LockPool => "lockable",
+            Self::Map => "hashbrown + foldhash, no atomics",
+            Self::Lines => "fetch_add on separate lines",
+            Self::DashMap => "dashmap entry",
         }
     }
 }
@@ -98,13 +111,56 @@ pub fn side(case: &Case, peer: Peer, effort: Effort) -> Result<Side> {
                 Ok(keyed_lock(&locks, &sequences[thread], passes))
             })
         }
+        Peer::DashMap => once::map(case, effort),
         Peer::LockPool => {
             let locks = LockPool::new();
             Side::new(case.threads, operations, move |thread| {
                 Ok(lock_pool(&locks, &sequences[thread], passes))
             })
         }
+        Peer::Lines => {
+            let words: Vec<Line> = (0..case.threads).map(|_| Line::default()).collect();
+            Side::new(case.threads, operations, move |thread| {
+                Ok(fetch_add(&words[thread], operations))
+            })
+        }
+        Peer::Map => {
+            // Locked once for a whole measurement.
+            let numbers = Mutex::new(Numbers::default());
+            Side::new(case.threads, operations, move |thread| {
+                let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(add(&mut numbers, &sequences[thread], passes))
+            })
+        }
     })
+}
+
+/// Two lines, since processors fetch lines in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+#[inline(never)]
+fn fetch_add(word: &Line, operations: usize) -> u64 {
+    for _ in 0..operations {
+        word.0.fetch_add(1, Ordering::Relaxed);
+    }
+    operations as u64
+}
+
+type Numbers = HashMap<Key, i64, foldhash::fast::RandomState>;
+
+#[inline(never)]
+fn add(numbers: &mut Numbers, keys: &[Key], passes: usize) -> u64 {
+    let mut added = 0;
+    for _ in 0..passes {
+        for key in keys {
+            let number = numbers.entry(*key).or_default();
+            *number += 1;
+            added += u64::from(*number > 0);
+        }
+    }
+    added
 }
 
 type Governor<K, S> = RateLimiter<K, DashMapStateStore<K, S>, DefaultClock>;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::doc_markdown, reason = "help for a terminal")]
 
+#[cfg(target_os = "linux")]
+use sprag::PlaceError;
 use sprag::{Space, SpaceBuilder};
 
 use crate::error::Error;
@@ -40,6 +42,20 @@ const HEADING: &str = "Space";
 
 /// The space of who names none.
 const DEFAULT_URL: &str = "shm:default";
+
+/// Whether what is wrong is the URL itself, and not what it names.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_bad_url(error: &sprag::Error) -> bool {
+    matches!(
+        error,
+        sprag::Error::Place(
+            PlaceError::UnknownUrl { .. }
+                | PlaceError::Unsupported { .. }
+                | PlaceError::BadName { .. }
+                | PlaceError::BadPath { .. }
+        )
+    )
+}
 
 impl At {
     /// The space's URL.

@@ -26,6 +26,12 @@ pub(crate) fn ttl(text: &str) -> Result<Duration, String> {
     lease(text, "leave --ttl out for 30s")
 }
 
+/// The value of `once --keep`.
+#[cfg(target_os = "linux")]
+pub(crate) fn keep(text: &str) -> Result<Duration, String> {
+    lease(text, "leave --keep out for 1d")
+}
+
 /// The value of `lock --kill-after`.
 #[cfg(target_os = "linux")]
 pub(crate) fn kill_after(text: &str) -> Result<Duration, String> {

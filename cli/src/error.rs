@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
-use crate::lock;
+use crate::{lock, once};
 use crate::{output, replay};
 
 /// Why a subcommand failed. Its text is one line.
@@ -17,6 +17,10 @@ pub(crate) enum Error {
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Lock(#[from] lock::Error),
+    /// From `sprag once`.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Once(#[from] once::Error),
     /// From `sprag replay`.
     #[error(transparent)]
     Replay(#[from] replay::Error),
@@ -59,13 +63,15 @@ pub(crate) enum Error {
 
 impl Error {
     /// What to exit with: 2, but for a region that stays since it is in use, which is an answer, for a
-    /// replay, which tells usage from a log that it can't read, and for a lock, whose codes must be told
-    /// from a command's own.
+    /// replay, which tells usage from a log that it can't read, and for a lock and a once, whose codes must be
+    /// told from a command's own.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::InUse { .. } => output::NO.into(),
             #[cfg(target_os = "linux")]
             Self::Lock(error) => error.exit_code(),
+            #[cfg(target_os = "linux")]
+            Self::Once(error) => error.exit_code(),
             Self::Replay(error) => error.exit_code(),
             _ => ExitCode::from(2),
         }

@@ -6,14 +6,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use sprag::{BreakRecord, EngineError, LimiterInfo, LockInfo, Space};
+use sprag::{
+    BreakRecord, CounterInfo, EngineError, LimiterInfo, LockInfo, OnceInfo, OnceStatus, Space,
+};
 
 use crate::at::At;
 use crate::error::Error;
 use crate::printable::{self, Name};
 use crate::{output, span};
 
-/// Show the locks, limiters and last breaks of a space
+/// Show the locks, limiters, counters, idempotency keys and last breaks of a space
 ///
 /// Stops nobody and changes nothing. Each entry is shown as it was at one moment, different entries at
 /// different ones. A lock that is free stays listed until its entry is needed for another name. "dead" is
@@ -28,13 +30,21 @@ pub(crate) struct Args {
     #[arg(default_value = "", hide_default_value = true)]
     prefix: OsString,
 
-    /// Show locks; without --locks, --limiters and --breaks all three are shown
+    /// Show locks; without --locks, --limiters, --counters, --onces and --breaks all are shown
     #[arg(long)]
     locks: bool,
 
     /// Show limiters
     #[arg(long)]
     limiters: bool,
+
+    /// Show counters that are not at 0
+    #[arg(long)]
+    counters: bool,
+
+    /// Show the idempotency keys of sprag once, but for new ones
+    #[arg(long)]
+    onces: bool,
 
     /// Show which locks were broken last, by whom
     #[arg(long)]
@@ -55,6 +65,10 @@ struct Contents {
     locks: Option<Vec<LockRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limiters: Option<Vec<LimiterRow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<Vec<CounterRow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    onces: Option<Vec<OnceRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     breaks: Option<Vec<BreakRow>>,
 }
@@ -87,6 +101,31 @@ struct LimiterRow {
     name: Name,
     limit: String,
     keys: u64,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct CounterRow {
+    #[serde(flatten)]
+    name: Name,
+    number: i64,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OnceRow {
+    #[serde(flatten)]
+    name: Name,
+    /// `in progress`, `done` or `unfinished`.
+    status: &'static str,
+    /// Null unless in progress, and if detached or not known.
+    holder_pid: Option<u32>,
+    /// Until the deadline, or for which the result is kept; 0 if unfinished.
+    left_ns: u64,
+    /// Null unless done.
+    result_bytes: Option<usize>,
     #[serde(skip)]
     shown: String,
 }
@@ -127,11 +166,15 @@ impl Contents {
     /// What there is in `space`; nothing if there is none.
     fn read(args: &Args, space: Option<&Space>) -> Result<Self, Error> {
         let prefix = printable::bytes(&args.prefix);
-        let all = !(args.locks || args.limiters || args.breaks);
+        let all = !(args.locks || args.limiters || args.counters || args.onces || args.breaks);
         let locks = || space.map_or_else(|| Ok(Vec::new()), |space| space.inspect(prefix));
         let limiters = || space.map_or_else(|| Ok(Vec::new()), |space| space.limiters(prefix));
+        let counters = || space.map_or_else(|| Ok(Vec::new()), |space| space.counters(prefix));
+        let onces = || space.map_or_else(|| Ok(Vec::new()), |space| space.onces(prefix));
         let locks = (all || args.locks).then(locks);
         let limiters = (all || args.limiters).then(limiters);
+        let counters = (all || args.counters).then(counters);
+        let onces = (all || args.onces).then(onces);
         let breaks = (all || args.breaks).then(|| space.map_or_else(Vec::new, Space::breaks));
         let is_shown =
             |lock: &LockInfo| !args.held || lock.is_held || lock.is_holder_dead || lock.waiters > 0;
@@ -143,6 +186,12 @@ impl Contents {
             limiters: limiters
                 .transpose()?
                 .map(|limiters| limiters.iter().map(LimiterRow::new).collect()),
+            counters: counters
+                .transpose()?
+                .map(|counters| counters.iter().map(CounterRow::new).collect()),
+            onces: onces
+                .transpose()?
+                .map(|onces| onces.iter().map(OnceRow::new).collect()),
             breaks: breaks.map(|breaks| {
                 let shown = breaks.into_iter().filter(|b| b.name.starts_with(prefix));
                 shown.map(|record| BreakRow::new(&record)).collect()
@@ -154,8 +203,10 @@ impl Contents {
     fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         let locks = self.locks.as_deref().unwrap_or_default();
         let limiters = self.limiters.as_deref().unwrap_or_default();
+        let counters = self.counters.as_deref().unwrap_or_default();
+        let onces = self.onces.as_deref().unwrap_or_default();
         let breaks = self.breaks.as_deref().unwrap_or_default();
-        let tables: [(&str, Vec<_>); 3] = [
+        let tables: [(&str, Vec<_>); 5] = [
             (
                 "LOCK HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
                 locks.iter().map(LockRow::cells).collect(),
@@ -163,6 +214,14 @@ impl Contents {
             (
                 "LIMITER KEYS NAME",
                 limiters.iter().map(LimiterRow::cells).collect(),
+            ),
+            (
+                "COUNTER NAME",
+                counters.iter().map(CounterRow::cells).collect(),
+            ),
+            (
+                "ONCE HOLDER LEFT RESULT NAME",
+                onces.iter().map(OnceRow::cells).collect(),
             ),
             (
                 "BROKEN TOKEN BY-PID NAME",
@@ -257,6 +316,65 @@ impl LimiterRow {
         vec![
             self.limit.clone(),
             self.keys.to_string(),
+            self.shown.clone(),
+        ]
+    }
+}
+
+impl CounterRow {
+    fn new(counter: &CounterInfo) -> Self {
+        Self {
+            shown: printable::name(&counter.name),
+            name: Name::new(&counter.name),
+            number: counter.number,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.number.to_string(), self.shown.clone()]
+    }
+}
+
+impl OnceRow {
+    fn new(once: &OnceInfo) -> Self {
+        let (status, holder_pid, left, result_bytes) = match &once.status {
+            OnceStatus::New => ("new", None, Duration::ZERO, None),
+            OnceStatus::InProgress {
+                holder_pid,
+                deadline_left,
+            } => ("in progress", *holder_pid, *deadline_left, None),
+            OnceStatus::Done { result, kept_left } => {
+                ("done", None, *kept_left, Some(result.len()))
+            }
+            OnceStatus::Unfinished => ("unfinished", None, Duration::ZERO, None),
+        };
+        Self {
+            shown: printable::name(&once.name),
+            name: Name::new(&once.name),
+            status,
+            holder_pid,
+            left_ns: span::nanoseconds(left),
+            result_bytes,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let none = || "-".to_owned();
+        let holder = match self.holder_pid {
+            Some(pid) => format!("pid {pid}"),
+            None if self.status == "in progress" => "detached".to_owned(),
+            None => none(),
+        };
+        let left = match self.left_ns {
+            0 => none(),
+            ns => span::passed(Duration::from_nanos(ns)),
+        };
+        let result = self.result_bytes;
+        vec![
+            self.status.to_owned(),
+            holder,
+            left,
+            result.map_or_else(none, |bytes| format!("{bytes} bytes")),
             self.shown.clone(),
         ]
     }

@@ -4,18 +4,10 @@
 //! ```text
 //!            ┌── token     no CMD: take and print, release, renew
 //!  Args ─────┼── turn      waits for the lock, and leaves the queue when it is to end
-//!            └── supervise ──┬── guard      how long CMD may go on
-//!                            ├── child      CMD's process and its group
-//!                            ├── signals    what is caught, to be passed on
-//!                            └── terminal   who is in the foreground
+//!            └── run       keeps the lock, and has CMD supervised (crate::supervise)
 //! ```
 
-mod child;
-mod guard;
-mod shown;
-mod signals;
-mod supervise;
-mod terminal;
+mod run;
 mod token;
 mod turn;
 
@@ -24,32 +16,19 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{EngineError, Hold, Lock, LockInfo, PlaceError, Space, Span};
+use sprag::{EngineError, Hold, Lock, LockInfo, Space, Span};
 
-use self::guard::Loss;
-use self::shown::Shown;
-use self::supervise::Times;
-use crate::at::At;
+use crate::at::{At, is_bad_url};
+use crate::shown::Shown;
+use crate::supervise::{Failure, Loss, TTL_MIN, Times};
 use crate::{duration, number, printable};
 
 /// The exit codes that are not CMD's own. The page of the command has the same table.
 mod code {
-    /// An argument is wrong (`EX_USAGE`, as flock has it), or what is asked for waits for itself.
-    pub(super) const USAGE: u8 = 64;
-    /// `--try`, and the lock was not free (`EX_TEMPFAIL`).
-    pub(super) const BUSY: u8 = 75;
-    /// The lock was lost, or is not held under the token.
-    pub(super) const LOST: u8 = 123;
+    pub(super) use crate::supervise::code::{BUSY, CANNOT_RUN, FAILED, LOST, NOT_FOUND, USAGE};
+
     /// `--wait`, and the time was over (as timeout has it).
     pub(super) const TIMED_OUT: u8 = 124;
-    /// The command itself failed (as env and timeout have it).
-    pub(super) const FAILED: u8 = 125;
-    /// CMD was found but can't be run.
-    pub(super) const CANNOT_RUN: u8 = 126;
-    /// CMD was not found.
-    pub(super) const NOT_FOUND: u8 = 127;
-    /// CMD was ended by the signal with the number above this.
-    pub(super) const SIGNAL: u8 = 128;
 }
 
 /// What a command finds the lock's name in.
@@ -174,7 +153,7 @@ pub(crate) enum Error {
     /// The lease is too short to be guarded.
     #[error(
         "--ttl is {}; while a command runs it must be {} to 366d: use a longer one",
-        Span(*ttl), Span(guard::TTL_MIN)
+        Span(*ttl), Span(TTL_MIN)
     )]
     ShortTtl { ttl: Duration },
     /// Arguments that don't go together.
@@ -239,6 +218,16 @@ pub(crate) enum Error {
     },
 }
 
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NotFound { command } => Self::NotFound { command },
+            Failure::CannotRun { command, source } => Self::CannotRun { command, source },
+            Failure::System { action, source } => Self::System { action, source },
+        }
+    }
+}
+
 impl Error {
     /// See the table in the help.
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -259,7 +248,7 @@ impl Error {
     }
 }
 
-/// The exit code of arguments that `clap` refuses, for `sprag lock`; `None` for other subcommands.
+/// The exit code of arguments that `clap` refuses, for the subcommands that run a command; `None` for other subcommands.
 pub(crate) fn usage_code(args: impl IntoIterator<Item = OsString>) -> Option<i32> {
     let mut args = args.into_iter().skip(1);
     loop {
@@ -267,7 +256,7 @@ pub(crate) fn usage_code(args: impl IntoIterator<Item = OsString>) -> Option<i32
         if arg == "--at" {
             args.next();
         } else if !printable::bytes(&arg).starts_with(b"-") {
-            return (arg == "lock").then_some(code::USAGE.into());
+            return (arg == "lock" || arg == "once").then_some(code::USAGE.into());
         }
     }
 }
@@ -320,7 +309,7 @@ impl Args {
             (None, None) => Err(Error::NoCommand {
                 name: Shown::of(name),
             }),
-            (None, Some(_)) if self.ttl < guard::TTL_MIN => Err(Error::ShortTtl { ttl: self.ttl }),
+            (None, Some(_)) if self.ttl < TTL_MIN => Err(Error::ShortTtl { ttl: self.ttl }),
             _ => Ok((name, task)),
         }
     }
@@ -385,7 +374,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
                 ttl: args.ttl,
                 kill_after: args.kill_after,
             };
-            supervise::run(args.take(&space, &lock)?, name, command, times)
+            run::run(args.take(&space, &lock)?, name, command, times)
         }
         Task::Acquire => token::acquire(args.take(&space, &lock)?, &lock, args, out),
         Task::Release(token) => token::release(&lock, token, args, out),
@@ -411,13 +400,8 @@ fn token_of_parent(space: &Space, name: &[u8]) -> Result<Option<u64>, Error> {
 /// Tells a URL that means nothing from a space that can't be opened.
 fn of_opening(error: sprag::Error) -> Error {
     match error {
-        sprag::Error::Place(
-            PlaceError::UnknownUrl { .. }
-            | PlaceError::Unsupported { .. }
-            | PlaceError::BadName { .. }
-            | PlaceError::BadPath { .. },
-        ) => Error::Argument(error),
-        _ => Error::Space(error),
+        error if is_bad_url(&error) => Error::Argument(error),
+        error => Error::Space(error),
     }
 }
 
@@ -426,8 +410,9 @@ mod tests {
     use super::usage_code;
 
     #[test]
-    fn only_the_lock_subcommand_has_the_usage_code_of_flock() {
-        let cases: [(&[&str], Option<i32>); 7] = [
+    fn only_the_subcommands_that_run_a_command_have_the_usage_code_of_flock() {
+        let cases: [(&[&str], Option<i32>); 8] = [
+            (&["sprag", "once", "--kepe"], Some(64)),
             (&["sprag", "lock", "--tyr"], Some(64)),
             (&["sprag", "--at", "shm:x", "lock"], Some(64)),
             (

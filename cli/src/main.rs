@@ -6,6 +6,7 @@ mod bench;
 mod break_lock;
 mod clock;
 mod completions;
+mod counter;
 mod duration;
 mod error;
 mod inspect;
@@ -13,12 +14,18 @@ mod limit;
 #[cfg(target_os = "linux")]
 mod lock;
 mod number;
+#[cfg(target_os = "linux")]
+mod once;
 mod output;
 mod printable;
 #[cfg(target_os = "linux")]
 mod region;
 mod replay;
+#[cfg(target_os = "linux")]
+mod shown;
 mod span;
+#[cfg(target_os = "linux")]
+mod supervise;
 mod usage;
 
 use std::io::Write;
@@ -31,7 +38,7 @@ use crate::error::Error;
 
 /// Locks, limits and other coordination, from the shell
 ///
-/// A space is a set of named locks and limiters, shared by all processes that open it by the same URL.
+/// A space is a set of named locks, limiters and counters, shared by all processes that open it by the same URL.
 #[derive(Debug, Parser)]
 #[command(name = "sprag", version, about, long_about, after_help = EXIT_CODES)]
 struct Cli {
@@ -45,7 +52,11 @@ struct Cli {
 enum Command {
     #[cfg(target_os = "linux")]
     Lock(lock::Args),
+    #[cfg(target_os = "linux")]
+    Once(once::Args),
     Limit(limit::Args),
+    #[command(subcommand)]
+    Counter(counter::Command),
     Inspect(inspect::Args),
     Break(break_lock::Args),
     #[cfg(target_os = "linux")]
@@ -97,6 +108,8 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
     match &cli.command {
         #[cfg(target_os = "linux")]
         Command::Lock(args) => Ok(lock::run(args, at, out)?),
+        #[cfg(target_os = "linux")]
+        Command::Once(args) => Ok(once::run(args, at, out)?),
         Command::Replay(args) => {
             at.refuse("replay")?;
             Ok(replay::run(args, out)?)
@@ -106,6 +119,7 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
             completions::run::<Cli>(args, out)
         }
         Command::Limit(args) => limit::run(args, at, out),
+        Command::Counter(command) => counter::run(command, at, out),
         Command::Inspect(args) => inspect::run(args, at, out),
         Command::Break(args) => break_lock::run(args, at, out),
         #[cfg(target_os = "linux")]

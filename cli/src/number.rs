@@ -23,9 +23,35 @@ pub(crate) fn within<T: TryFrom<u64>>(
     }
 }
 
+/// Reads a number with a sign of 64 bits, for a value parser.
+pub(crate) fn signed(text: &str) -> Result<i64, String> {
+    // `i64::from_str` would take a plus sign.
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    Some(text)
+        .filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| {
+            format!(
+                "it must be a whole number from {} to {}",
+                i64::MIN,
+                i64::MAX
+            )
+        })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::within;
+    use super::{signed, within};
+
+    #[test]
+    fn a_signed_number_is_digits_behind_a_minus_sign_or_none() {
+        for number in [0, 7, -7, i64::MIN, i64::MAX] {
+            assert_eq!(signed(&number.to_string()), Ok(number));
+        }
+        for text in ["", "-", "+1", "--1", "1.5", " 1", "9223372036854775808"] {
+            assert!(signed(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_number_is_digits_within_its_bounds() {

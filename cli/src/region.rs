@@ -53,14 +53,14 @@ pub(crate) struct CheckArgs {
 
 /// Give a region other caps, while nobody uses it
 ///
-/// A cap that is not given stays. Limiters, what their keys have used, and fences are carried over; no
+/// A cap that is not given stays. Limiters, what their keys have used, counters and fences are carried over; no
 /// token goes back. Nothing is changed if it fails, also when a cap is too low for what there is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResizeArgs {
     /// The region: NAME, /path, or a shm: URL
     region: String,
 
-    /// Locks, fences and limiter names together
+    /// Locks, fences, counters and limiter names together
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     locks: Option<u32>,
 
@@ -355,7 +355,7 @@ impl Checked {
         let url = printable::harmless(&self.url);
         writeln!(
             out,
-            "{url}: {verdict}; {objects} locks, fences and limiters, {limiter_keys} limiter keys, {waits} waits"
+            "{url}: {verdict}; {objects} locks, fences, counters and limiters, {limiter_keys} limiter keys, {waits} waits"
         )
     }
 }
@@ -441,7 +441,7 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
 /// In the words of the command's options what a resize fails at.
 fn of_resizing(error: sprag::Error, before: &Info) -> Error {
     let option = |what: &str| match what {
-        "objects cap" | "lock, fence or limiter" => "--locks",
+        "objects cap" | "lock, semaphore, fence, counter, limiter or once" => "--locks",
         "limiter keys cap" | "limiter key" => "--limiter-keys",
         "sessions cap" => "--sessions",
         "waiters cap" => "--waiters",

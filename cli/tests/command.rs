@@ -13,6 +13,8 @@ fn help_names_every_subcommand_and_the_exit_codes() {
     let help = help.answer(0);
     for word in [
         "limit",
+        "counter",
+        "once",
         "inspect",
         "break",
         "replay",
@@ -24,7 +26,13 @@ fn help_names_every_subcommand_and_the_exit_codes() {
     ] {
         assert!(help.contains(word), "{word}: {help}");
     }
-    for words in ["limit --help", "inspect --help", "break --help"] {
+    for words in [
+        "limit --help",
+        "counter add --help",
+        "once --help",
+        "inspect --help",
+        "break --help",
+    ] {
         let help = regions.sprag(words);
         assert!(help.answer(0).contains("Exit codes:"), "{words}");
         assert!(help.out.contains("--json"), "{words}");

@@ -29,11 +29,13 @@ type Form = (&'static str, &'static [i32]);
 const LOCK: &[i32] = &[0, 64];
 /// Those of one batch wait for each other.
 const WAIT: &[i32] = &[0, 64, 124];
+/// Those of one batch may meet.
+const ONCE: &[i32] = &[0, 64, 75];
 const ANSWER: &[i32] = &[0, 1, 2];
 /// Something else is wrong with these, so that nothing is measured and nothing made.
 const NEVER: &[i32] = &[2];
 
-const COMMANDS: [Form; 32] = [
+const COMMANDS: [Form; 38] = [
     ("{}", &[0, 2, 64]),
     ("replay LOG --json --limit={}", ANSWER),
     ("replay LOG --json --limit=5/s --by={}", ANSWER),
@@ -66,6 +68,12 @@ const COMMANDS: [Form; 32] = [
     ("lock --at=SPACE --conflict-exit-code={} a -- true", LOCK),
     ("lock --renew={} a --json", &[64, 123]),
     ("lock --release={} a --json", &[64, 123]),
+    ("once --at=SPACE --ttl={} a -- true", ONCE),
+    ("once --at=SPACE --keep={} a -- true", ONCE),
+    ("once --at=SPACE {} -- true", ONCE),
+    ("once --at=SPACE --status {} --json", &[0, 1, 64]),
+    ("once --at=SPACE --abandon={} a --json", &[64, 123]),
+    ("once --at=SPACE --extend={} a --json", &[64, 123]),
 ];
 
 /// The corpus: each of the commands with a few values that it takes.
@@ -83,7 +91,7 @@ fn valid() -> Vec<Argument> {
             &["fixed-window"]
         } else if has("at={}") || has("check {}") {
             &["shm:orders", "mem:", "shm:/sprag-is-not-here/region"]
-        } else if has("ttl={}") || has("wait={}") || has("after={}") {
+        } else if has("ttl={}") || has("keep={}") || has("wait={}") || has("after={}") {
             &["500ms", "1h30m", "0.25", "2 days 3h", "366d"]
         } else if has("completions") {
             &["bash"]

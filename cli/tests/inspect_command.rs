@@ -90,9 +90,13 @@ fn kinds_are_shown_as_asked_for() {
     space.limiter("none", "1/s").unwrap();
     let other = space.limiter("other", "1/s").unwrap();
     assert!(other.check("x", 1).unwrap().is_allowed());
+    space.counter("hits").unwrap().add(-3).unwrap();
+    space.counter("none").unwrap().add(1).unwrap();
+    space.counter("none").unwrap().add(-1).unwrap();
     let all = inspect(&regions, &url, "");
     let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["breaks", "limiters", "locks"]);
+    assert_eq!(keys, ["breaks", "counters", "limiters", "locks", "onces"]);
+    assert_eq!(all["counters"], json!([{"name": "hits", "number": -3}]));
     assert_eq!(
         all["limiters"],
         json!([
@@ -105,6 +109,8 @@ fn kinds_are_shown_as_asked_for() {
     for (flag, key) in [
         (" --locks", "locks"),
         (" --limiters", "limiters"),
+        (" --counters", "counters"),
+        (" --onces", "onces"),
         (" --breaks", "breaks"),
     ] {
         let one = inspect(&regions, &url, flag);
@@ -117,7 +123,7 @@ fn kinds_are_shown_as_asked_for() {
     assert!(
         text.contains(
             "\n\nLIMITER        KEYS  NAME\n7/day;burst=9  3     api\n1/second       0     none\n"
-        ),
+        ) && text.ends_with("\n\nCOUNTER  NAME\n-3       hits\n"),
         "{text}"
     );
     let nothing = regions.sprag(&format!("inspect nothing-like-it --at {url}"));
@@ -215,7 +221,7 @@ fn looking_and_breaking_create_nothing() {
             ("inspect --held jobs/", "nothing to show\n"),
             (
                 "inspect --json",
-                "{\"locks\":[],\"limiters\":[],\"breaks\":[]}\n",
+                "{\"locks\":[],\"limiters\":[],\"counters\":[],\"onces\":[],\"breaks\":[]}\n",
             ),
             ("inspect --json --locks", "{\"locks\":[]}\n"),
             ("region ls", "no regions\n"),

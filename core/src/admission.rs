@@ -217,7 +217,7 @@ impl Engine {
         if has_room {
             return Answer::Yes;
         }
-        match self.reap(cell, asker.by, asker.now_ns, asker.probe) {
+        match self.reap(cell, raw, asker.by, asker.now_ns, asker.probe) {
             Ok(()) => Answer::Again,
             Err(next_us) => Answer::No {
                 look_again_ns: next_us.saturating_mul(1_000),
@@ -230,6 +230,8 @@ impl Engine {
         let is_in_the_way = |waiter: &Waiter| {
             asker.number.is_none_or(|number| waiter.number < number)
                 && !(wants == Wants::Shared && waiter.wants == 1)
+                // Whom an upgrade keeps out, the lock's word says, for as long as its hold is there.
+                && waiter.wants != UPGRADE
         };
         let (now_ns, probe) = (asker.now_ns, asker.probe);
         let first = match wants {
@@ -372,7 +374,7 @@ impl Engine {
             Pool::empty(state.token, state.queue)
         };
         if claim.as_ref().is_some_and(|claim| !claim.is_for(cell)) {
-            self.give_back(claim);
+            self.give_back_claim(claim);
         }
         let amount = wants.amount();
         let claim = match claim {
@@ -401,7 +403,7 @@ impl Engine {
     }
 
     /// Gives back what was claimed and not used.
-    pub(crate) fn give_back(&self, claim: &mut Option<Claim>) {
+    pub(crate) fn give_back_claim(&self, claim: &mut Option<Claim>) {
         if let Some(claim) = claim.take() {
             self.abandon_permit(&claim);
         }
@@ -456,7 +458,7 @@ impl Engine {
                 }
             }
         }
-        self.give_back(&mut claim);
+        self.give_back_claim(&mut claim);
         last
     }
 }

@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use crate::key;
 use crate::object::{Kind, Objects};
+use crate::once;
 use crate::permit::Permit;
 use crate::pool::{POOLED, Pool, is_pooled};
 use crate::region::header;
@@ -66,6 +67,11 @@ pub enum Finding {
         /// What can be read of it.
         name: Vec<u8>,
     },
+    /// The result of a once is too long, or in chunks that are not its own.
+    Result {
+        /// The cell.
+        cell: u32,
+    },
     /// An entry lies where a search for its name does not look.
     Lost {
         /// The cell.
@@ -116,6 +122,7 @@ impl fmt::Display for Finding {
             Self::Name { cell, name } => {
                 write!(f, "cell {cell} has no whole name: {}", name.escape_ascii())
             }
+            Self::Result { cell } => write!(f, "cell {cell} has no whole result"),
             Self::Lost { cell, name } => {
                 write!(f, "cell {cell} is not found as {}", name.escape_ascii())
             }
@@ -160,7 +167,7 @@ impl Engine {
             displacement_max_ever: self.objects.displacement_max(&self.region),
             ..Check::default()
         };
-        let mut names: HashMap<(u8, Vec<u8>), u32> = HashMap::new();
+        let mut names: HashMap<(u64, Vec<u8>), u32> = HashMap::new();
         let mut pools: HashMap<u32, u64> = HashMap::new();
         self.objects.for_each(&self.region, |cell, at, state| {
             match state & (PHASE_MASK | POOLED) {
@@ -172,6 +179,11 @@ impl Engine {
                     self.check_object(cell, at, &mut names, &mut check);
                     if is_pooled(state) {
                         pools.insert(cell, u64::from(Pool::decode(state).used));
+                    }
+                    if Objects::kind(&self.region, at) == Kind::Once as u8
+                        && !self.is_result_whole(cell, once::State::decode(state))
+                    {
+                        check.findings.push(Finding::Result { cell });
                     }
                 }
                 phase => check.findings.push(Finding::Phase {
@@ -226,14 +238,23 @@ impl Engine {
         &self,
         cell: u32,
         at: usize,
-        names: &mut HashMap<(u8, Vec<u8>), u32>,
+        names: &mut HashMap<(u64, Vec<u8>), u32>,
         check: &mut Check,
     ) {
         let kind = Objects::kind(&self.region, at);
+        let identity = Objects::kind_and_part(&self.region, at);
         let name = Objects::name(&self.region, at);
-        if ![Kind::Lock, Kind::Fence, Kind::Limiter, Kind::Semaphore]
-            .map(|kind| kind as u8)
-            .contains(&kind)
+        if ![
+            Kind::Lock,
+            Kind::Fence,
+            Kind::Limiter,
+            Kind::Counter,
+            Kind::Once,
+            Kind::Stripe,
+            Kind::Semaphore,
+        ]
+        .map(|kind| kind as u8)
+        .contains(&kind)
         {
             check.findings.push(Finding::Kind { cell, kind });
             return;
@@ -242,7 +263,7 @@ impl Engine {
             check.findings.push(Finding::Name { cell, name });
             return;
         }
-        let hash = key::mix(self.region.hasher.hash(&name), u64::from(kind));
+        let hash = key::mix(self.region.hasher.hash(&name), identity);
         match self.objects.distance(&self.region, hash, cell) {
             Some(distance) => check.displacement_max = check.displacement_max.max(distance),
             None => check.findings.push(Finding::Lost {
@@ -250,7 +271,7 @@ impl Engine {
                 name: name.clone(),
             }),
         }
-        if let Some(other) = names.insert((kind, name.clone()), cell) {
+        if let Some(other) = names.insert((identity, name.clone()), cell) {
             check.findings.push(Finding::Twice {
                 name,
                 cells: [other, cell],

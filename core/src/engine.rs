@@ -3,11 +3,12 @@
 //! Each noun's operations are methods of [`Engine`] in the noun's own file. Time, identity and
 //! randomness are arguments; the engine reads no clock and starts no thread.
 
-use crate::chunk;
+use crate::chunk::{self, Owner};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::limiter_key::LimiterKeys;
 use crate::object::{Kind, Name, Object, Objects};
+use crate::once;
 use crate::region::{Region, header};
 use crate::session::{Process, SessionId, Sessions};
 use crate::table::{Actor, CellOwner, Found, Table};
@@ -34,9 +35,9 @@ pub(crate) struct Used {
     pub(crate) permits: AtomicU32,
     /// Where to look first for a free permit.
     pub(crate) permit_hint: AtomicU32,
-    /// Chunks of long names: what it took since they were last counted is in it, what was freed is not.
+    /// Chunks of long names and results: what it took since they were last counted is in it, what was freed is not.
     chunks: AtomicU32,
-    /// Until when no entry with a long name can have become idle, in microseconds of region time.
+    /// Until when no entry with a long name or a result can have become idle, in microseconds of region time.
     long_quiet_until_us: AtomicU64,
 }
 
@@ -62,7 +63,7 @@ impl Used {
     }
 }
 
-/// The longest that a sweep for long names which freed nothing is trusted, in nanoseconds.
+/// The longest that a sweep for long names and results which freed nothing is trusted, in nanoseconds.
 const LONG_QUIET_NS_MAX: u64 = 1_000_000_000;
 
 impl Engine {
@@ -178,6 +179,7 @@ impl Engine {
         self.end_waits_of(index);
         self.end_holds_of(index, now_us);
         self.end_permits_of(index, now_us);
+        self.end_attempts_of(index, now_us);
         self.end_limit_claims_of(index);
     }
 
@@ -225,6 +227,7 @@ impl Engine {
         Object {
             engine: self,
             kind,
+            part: 0,
             name,
         }
     }
@@ -250,12 +253,17 @@ impl Engine {
             self.objects
                 .find_or_insert(&self.region, &actor, hash, object, now_ns)
         };
-        match insert() {
+        let insert = || match insert() {
             Err(error) if chunk::is_lacking(&error) && self.reclaim_long_names(by, now_ns) => {
                 insert()
             }
+            result => result,
+        };
+        match insert() {
             // What the dead share is in use by all that its word says.
             Err(Error::Full { .. } | Error::ShareExceeded { .. }) if self.reap_all(now_ns) => {
+                // Relaxed: a hint of this process.
+                self.used.long_quiet_until_us.store(0, Relaxed);
                 insert()
             }
             result => result,
@@ -263,41 +271,65 @@ impl Engine {
     }
 
     pub(crate) fn write_chunks(&self, owner: CellOwner, name: &[u8]) -> Result<u32> {
+        self.counting_chunks(name.len(), || {
+            chunk::write(&self.region, owner, name, |owner| self.is_current(owner))
+        })
+    }
+
+    /// Counts the chunks that `write` takes for `len` bytes against the session's share.
+    pub(crate) fn counting_chunks<T>(
+        &self,
+        len: usize,
+        write: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         if self.has_share() {
             let share = self.share_of(self.region.caps().key_chunks);
-            Used::add(
-                &self.used.chunks,
-                chunk::count(name.len()),
-                share,
-                chunk::WHAT,
-            )?;
+            Used::add(&self.used.chunks, chunk::count(len), share, chunk::WHAT)?;
         }
-        let written = chunk::write(&self.region, owner, name, |owner| self.is_current(owner));
+        let written = write();
         if written.is_err() {
             // It took none. Left in the count, they would be found to be fewer each time that it is
             // counted anew, and be looked for again.
-            Used::take_off(&self.used.chunks, chunk::count(name.len()));
+            Used::take_off(&self.used.chunks, chunk::count(len));
         }
         written
     }
 
-    fn creator(&self, owner: CellOwner) -> u16 {
-        if owner.is_limiter_key {
-            self.limiter_keys.creator(&self.region, owner.cell)
-        } else {
-            self.objects.creator(&self.region, owner.cell)
+    /// The session that an owned chunk counts against; `writer` is what the chunk says of it.
+    fn creator(&self, owner: Owner, writer: u16) -> u16 {
+        match owner {
+            Owner::Name(owner) if owner.is_limiter_key => {
+                self.limiter_keys.creator(&self.region, owner.cell)
+            }
+            Owner::Name(owner) => self.objects.creator(&self.region, owner.cell),
+            Owner::Attempt { .. } => writer,
+            Owner::Writer { line, .. } => line,
         }
     }
 
-    fn is_current(&self, owner: CellOwner) -> bool {
-        if owner.is_limiter_key {
-            self.limiter_keys.is_current(&self.region, owner)
-        } else {
-            self.objects.is_current(&self.region, owner)
+    /// Whether a chunk is still its owner's.
+    pub(crate) fn is_current(&self, owner: Owner) -> bool {
+        let region = &self.region;
+        match owner {
+            Owner::Name(owner) if owner.is_limiter_key => {
+                self.limiter_keys.is_current(region, owner)
+            }
+            Owner::Name(owner) => self.objects.is_current(region, owner),
+            Owner::Attempt { cell, token } => self.is_attempt_current(cell, token),
+            Owner::Writer { line, generation } => {
+                self.sessions.is_alive_in_full(region, line, generation)
+            }
         }
     }
 
-    /// Reclaims every idle entry whose name is in chunks, and counts the chunks of this process's
+    /// Whether an object in use has chunks: its name's, or a result's.
+    fn has_chunks(&self, at: usize, state: u128) -> bool {
+        Objects::is_long(&self.region, at)
+            || Objects::kind(&self.region, at) == Kind::Once as u8
+                && once::State::decode(state).has_chunks()
+    }
+
+    /// Reclaims every idle entry whose name or result is in chunks, and counts the chunks of this process's
     /// session anew; whether there may be room now.
     #[cold]
     pub(crate) fn reclaim_long_names(&self, by: SessionId, now_ns: u64) -> bool {
@@ -306,16 +338,19 @@ impl Engine {
             return false;
         }
         let (region, sessions) = (&self.region, &self.sessions);
-        let objects = self.objects.free_idle(region, sessions, now_ns, |at, _| {
-            Objects::is_long(region, at)
-        });
+        let objects = self
+            .objects
+            .free_idle(region, sessions, now_ns, |at, state| {
+                self.has_chunks(at, state)
+            });
         let keys = self
             .limiter_keys
             .free_idle(region, sessions, now_ns, |_, state| {
                 LimiterKeys::is_long(state)
             });
         let has_fewer = self.has_share() && {
-            let is_its = |owner| self.is_current(owner) && self.creator(owner) == by.index();
+            let is_its =
+                |owner, writer| self.is_current(owner) && self.creator(owner, writer) == by.index();
             let count = chunk::count_owned(region, is_its);
             self.used.chunks.swap(count, Relaxed) > count
         };

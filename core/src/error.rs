@@ -28,6 +28,29 @@ pub enum Error {
         /// The highest value allowed.
         max: u64,
     },
+    /// A counter would leave the range of its numbers. Nothing was changed.
+    #[error(
+        "the counter {counter} is at {value}, and with {delta} added it would not be {min} to {max} any \
+         more; add less, or swap it for another value",
+        min = i64::MIN,
+        max = i64::MAX
+    )]
+    CounterOverflow {
+        /// The counter's name, readable.
+        counter: String,
+        /// Its value.
+        value: i64,
+        /// What was to be added.
+        delta: i64,
+    },
+    /// The bounds of an addition have no number between them.
+    #[error("the bounds are {min} to {max}, which no number lies within; give the lower one first")]
+    NoBounds {
+        /// The lower bound.
+        min: i64,
+        /// The upper bound.
+        max: i64,
+    },
     /// A table is full of entries that are in use.
     #[error(
         "the region has no room for another {what} (cap {cap}, all in use); \
@@ -81,6 +104,15 @@ pub enum Error {
         existing: u32,
         /// How many were asked for.
         asked: u32,
+    },
+    /// A hold of a semaphore's permits was to be made exclusive or shared, as only a hold of a lock can be.
+    #[error(
+        "the hold under token {token} is of a semaphore, and only one of a lock can be upgraded or \
+         downgraded; release it, and acquire as many permits as are wanted"
+    )]
+    NotALock {
+        /// The token of the hold.
+        token: u64,
     },
     /// The limiter was removed while in use.
     #[error("the limiter {limiter} no longer exists; open it again")]

@@ -42,7 +42,7 @@ pub use several::{SEVERAL_MAX, check_number};
 pub use shared::Upgrade;
 pub(crate) use state::State;
 
-use crate::admission::{Answer, Asker, Wants};
+use crate::admission::Wants;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX, serial};
@@ -72,7 +72,7 @@ pub struct Grant {
     /// The lock's cell; with [`BY_PERMIT`], the index of a permit.
     cell: u32,
     /// The lock's word as the grant left it: what a release that meets no one expects. Or the permit's.
-    word: u128,
+    pub(crate) word: u128,
 }
 
 /// Set in a grant whose hold is a permit.
@@ -108,6 +108,24 @@ impl Grant {
         match self.permit() {
             Some(_) => Permit::decode(self.word).cell,
             None => self.cell,
+        }
+    }
+}
+
+/// What a hold is of, beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldOf {
+    /// A lock, alone or shared.
+    Lock,
+    /// A semaphore's permits.
+    Semaphore,
+}
+
+impl HoldOf {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Lock => Kind::Lock,
+            Self::Semaphore => Kind::Semaphore,
         }
     }
 }
@@ -235,34 +253,22 @@ impl Engine {
         let grant = Self::take(line, cell, state, by, now_ns, lease_ns)?;
         // We published a hold, then look at the gate: pairs with the fence in `take_all`.
         fence_after_exchange();
-        let is_shut = is_shut(self.gate_of(object.hash()).load());
-        if is_shut && self.is_kept_out(cell, grant.token, by, now_ns) {
+        if is_shut(self.gate_of(object.hash()).load_low()) {
+            self.undo(cell, grant.token, by, now_ns);
             return None;
         }
         note_granted(line.word(OWN), grant.token, now_ns);
         Some(grant)
     }
 
-    /// Undoes a grant that a coarse lock keeps out; whether it did. Takes what it needs of the grant, so that
-    /// this lives in registers.
+    /// Undoes a grant for a coarse lock's sake, to look again more closely. Whoever is to be woken by that finds
+    /// out at the next look. Takes what it needs of the grant, so that this lives in registers.
     #[cold]
     #[inline(never)]
-    fn is_kept_out(&self, cell: u32, token: u64, by: SessionId, now_ns: u64) -> bool {
-        let asker = Asker {
-            by,
-            number: None,
-            now_ns,
-            lease_ns: 0,
-            probe: true,
-        };
-        if matches!(self.answer_of_gate(cell, &asker), Answer::Yes) {
-            return false;
-        }
-        // Whoever is to be woken by that finds out at the next look.
+    fn undo(&self, cell: u32, token: u64, by: SessionId, now_ns: u64) {
         let _ = self.release_slowly(cell, now_ns, |state| {
             state.holder == Some(by) && state.token == token
         });
-        true
     }
 
     /// A lock that is known, wherever it is.
@@ -345,25 +351,31 @@ impl Engine {
         if grant.word & QUEUE == 0 && word.compare_exchange(grant.word, freed).is_ok() {
             return Released::Done { wake: None };
         }
-        self.release_grant_slowly(grant, now_ns())
+        self.release_grant_slowly(grant.cell, grant.token, grant.word, now_ns())
     }
 
+    /// By what it needs of the grant, which so stays in registers.
     #[cold]
-    fn release_grant_slowly(&self, grant: &Grant, now_ns: u64) -> Released {
-        if let Some(coarse) = self.coarse_of(grant.cell())
-            && grant.is_plain()
-        {
-            return self.release_coarse(coarse, now_ns, |state| state.is_of(grant));
+    #[inline(never)]
+    fn release_grant_slowly(&self, cell: u32, token: u64, word: u128, now_ns: u64) -> Released {
+        let grant = Grant {
+            token,
+            deadline_ns: 0,
+            cell,
+            word,
+        };
+        if let Some(index) = grant.permit() {
+            return self.release_by_permit(index, word, now_ns);
         }
-        match grant.permit() {
-            Some(index) => self.release_by_permit(index, grant.word, now_ns),
-            None => self.release_slowly(grant.cell, now_ns, |state| state.is_of(grant)),
+        match self.coarse_of(cell) {
+            Some(coarse) => self.release_coarse(coarse, now_ns, |state| state.is_of(&grant)),
+            None => self.release_slowly(cell, now_ns, |state| state.is_of(&grant)),
         }
     }
 
-    /// Frees a hold by the lock's name and its token.
-    pub fn release_by_name(&self, name: &Name, token: u64, now_ns: u64) -> Released {
-        let object = self.object(Kind::Lock, name);
+    /// Frees a hold by what it is of and its token.
+    pub fn release_by_name(&self, of: HoldOf, name: &Name, token: u64, now_ns: u64) -> Released {
+        let object = self.object(of.kind(), name);
         match self.find_object(&object) {
             Some(found) => match self.permit_of_token(found.cell, token) {
                 Some((index, hold)) => self.release_by_permit(index, hold, now_ns),
@@ -447,16 +459,17 @@ impl Engine {
         self.renew_grant(grant, None, now_ns, lease_ns)
     }
 
-    /// [`renew`](Self::renew) by the lock's name and the hold's token. Fails also once the holder's
+    /// [`renew`](Self::renew) by what the hold is of and its token. Fails also once the holder's
     /// session is gone.
     pub fn renew_by_name(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Renewed> {
-        let renewed = self.renew_live(name, token, None, now_ns, lease_ns)?;
+        let renewed = self.renew_live(of, name, token, None, now_ns, lease_ns)?;
         Ok(renewed.map_or(Renewed::NotHeld, |grant| Renewed::Until(grant.deadline_ns)))
     }
 
@@ -490,23 +503,25 @@ impl Engine {
         }))
     }
 
-    /// [`transfer`](Self::transfer) by the lock's name and the hold's token: how a process takes over
+    /// [`transfer`](Self::transfer) by what the hold is of and its token: how a process takes over
     /// a hold that it was handed. Gives the grant, so that the new holder can release by it.
     pub fn adopt(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         to: SessionId,
         now_ns: u64,
         lease_ns: u64,
     ) -> Result<Option<Grant>> {
-        self.renew_live(name, token, Some(to), now_ns, lease_ns)
+        self.renew_live(of, name, token, Some(to), now_ns, lease_ns)
     }
 
     /// Renews the hold under `token`, if it is of one who is there, and hands it `to` another session if
     /// one is given; the hold as it is then. In a shared region a system call.
     fn renew_live(
         &self,
+        of: HoldOf,
         name: &Name,
         token: u64,
         to: Option<SessionId>,
@@ -515,7 +530,7 @@ impl Engine {
     ) -> Result<Option<Grant>> {
         // Also where there is no such lock.
         check_lease(lease_ns)?;
-        let object = self.object(Kind::Lock, name);
+        let object = self.object(of.kind(), name);
         let Some(found) = self.find_object(&object) else {
             return Ok(None);
         };

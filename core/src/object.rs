@@ -1,9 +1,9 @@
-//! The objects table: locks, fences and limiter names, one 64-byte cell each.
+//! The objects table: locks, semaphores, fences, counters, limiter names and onces, one 64-byte cell each.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0..16 | state word, below and in the kind's own file |
-//! | 16..24 | *meta*: bits 0..8 kind, 8..24 name length, 24..56 home block |
+//! | 16..24 | *meta*: bits 0..8 kind, 8..24 name length, 24..56 home block, 56..64 part |
 //! | 24..48 | the name, if at most 24 bytes; else its hash and the index of its first chunk |
 //! | 48..64 | two words of the kind's own |
 //!
@@ -14,8 +14,8 @@
 //! | EMPTY, RETIRED | 75..128 serial |
 //! | CLAIMED | 3..9 session generation, 11..23 session, 23..55 home block, 75..128 serial |
 //!
-//! A live lock keeps its serial, which is its token, in the same bits ([`crate::lock`]). The other
-//! kinds hold one 64-bit value, and share one form ([`Plain`]):
+//! A live lock or once keeps its serial, which is its token, in the same bits ([`crate::lock`],
+//! [`crate::once`]). The other kinds hold one 64-bit value, and share one form ([`Plain`]):
 //!
 //! | bits | field |
 //! |---|---|
@@ -25,12 +25,14 @@
 
 use crate::admission::is_queued;
 use crate::chunk;
+use crate::counter;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
 use crate::lock;
 use crate::lock::coarse::is_in_use;
 use crate::lock::engaged::is_engaged;
+use crate::once;
 use crate::permit;
 use crate::pool::{Pool, is_pooled};
 use crate::region::memory::Line;
@@ -44,6 +46,8 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::Arc;
 
 pub(crate) const META: usize = 16;
+/// Bits of *meta* that are not part of the object's identity.
+const HOME: u64 = 0xffff_ffff << 24;
 const NAME: usize = 24;
 /// First word of the kind's own.
 pub(crate) const OWN: usize = 48;
@@ -63,7 +67,11 @@ pub(crate) enum Kind {
     Lock = 1,
     Fence = 2,
     Limiter = 3,
-    Semaphore = 6,
+    Counter = 4,
+    /// A part of a striped counter.
+    Stripe = 6,
+    Semaphore = 7,
+    Once = 5,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -74,7 +82,7 @@ fn with_serial(phase: u128, serial: u64) -> u128 {
     phase | u128::from(serial.min(TOKEN_MAX)) << SERIAL
 }
 
-/// The state of a live fence or limiter name.
+/// The state of a live fence, counter or limiter name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plain {
     pub(crate) serial: u64,
@@ -110,14 +118,27 @@ impl Objects {
         region.word(at + META).load(Relaxed) as u8
     }
 
-    /// Whether a cell is of a kind that hands out tokens: a lock's or a semaphore's.
-    pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
-        [Kind::Lock as u8, Kind::Semaphore as u8].contains(&Self::kind(region, at))
+    /// What tells the objects of one name apart: kind, and from bit 8 on the part.
+    pub(crate) fn kind_and_part(region: &Region, at: usize) -> u64 {
+        let meta = region.word(at + META).load(Relaxed);
+        meta & 0xff | meta >> 56 << 8
     }
 
     /// Whether a cell is a lock's.
     pub(crate) fn is_lock(region: &Region, at: usize) -> bool {
         Self::kind(region, at) == Kind::Lock as u8
+    }
+
+    /// Whether a cell is a counter's.
+    pub(crate) fn is_counter(region: &Region, at: usize) -> bool {
+        Self::kind(region, at) == Kind::Counter as u8
+    }
+
+    /// Whether a cell is of a kind that has tokens.
+    pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
+        [Kind::Lock, Kind::Semaphore, Kind::Once]
+            .map(|kind| kind as u8)
+            .contains(&Self::kind(region, at))
     }
 
     fn name_len(region: &Region, at: usize) -> usize {
@@ -154,7 +175,7 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, fence, semaphore or limiter";
+    const WHAT: &'static str = "lock, semaphore, fence, counter, limiter or once";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -192,11 +213,11 @@ impl Flavour for Objects {
             // Acquire by the exchange that decided the insertion: no retirement of this name that
             // came before it is missed.
             let floor = region.floor(partition).load(Acquire);
-            let token = serial.max(floor);
-            if Self::is_lock(region, at) {
-                lock::State::free(token).encode()
-            } else {
-                Pool::empty(token, false).encode()
+            let last = serial.max(floor);
+            match Self::kind(region, at) {
+                kind if kind == Kind::Lock as u8 => lock::State::free(last).encode(),
+                kind if kind == Kind::Once as u8 => once::State::open(last).encode(),
+                _ => Pool::empty(last, false).encode(),
             }
         } else {
             Plain { serial, value: 0 }.encode()
@@ -204,7 +225,7 @@ impl Flavour for Objects {
     }
 
     /// A lock is idle when nobody holds it and nobody waits for it: neither a holder whose lease is
-    /// over or whose session is gone counts, nor a waiter that gave up or is gone.
+    /// over or whose session is gone counts, nor a waiter that gave up or is gone. A counter is at 0.
     fn idle(
         region: &Region,
         cell: u32,
@@ -213,6 +234,12 @@ impl Flavour for Objects {
         now_ns: u64,
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
+        if Self::is_counter(region, at) {
+            return counter::idle(live);
+        }
+        if Self::kind(region, at) == Kind::Once as u8 {
+            return once::idle(region, at, live, now_ns, is_alive);
+        }
         if !Self::has_tokens(region, at) {
             return Idle::Never;
         }
@@ -327,18 +354,20 @@ impl Name {
 pub(crate) struct Object<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) kind: Kind,
+    /// Which part of what has several objects to one name; 0 for all else.
+    pub(crate) part: u8,
     pub(crate) name: &'a Name,
 }
 
 impl Object<'_> {
     #[inline(always)]
     pub(crate) fn hash(&self) -> u64 {
-        key::mix(self.name.hash, self.kind as u64)
+        key::mix(self.name.hash, self.kind as u64 | u64::from(self.part) << 8)
     }
 
     #[inline(always)]
     fn meta(&self) -> u64 {
-        self.kind as u64 | u64::from(self.name.len) << 8
+        self.kind as u64 | u64::from(self.name.len) << 8 | u64::from(self.part) << 56
     }
 }
 
@@ -349,7 +378,7 @@ impl Entry<Objects> for Object<'_> {
         // since shows in its state word, which the caller exchanges or reads again.
         let word = |offset| line.word(offset).load(Relaxed);
         if phase(state) != LIVE
-            || word(META) & 0xff_ffff != self.meta()
+            || word(META) & !HOME != self.meta()
             || word(NAME) != self.name.words[0]
         {
             return false;

@@ -17,7 +17,8 @@
 //! | 75..104 | the cell of its pool |
 //! | 104..128 | generation of the permit, one higher for each use |
 //!
-//! Beside it: the token, how much of the pool it has, and when it was granted.
+//! Beside it: the token (bits 0..53) with the low bits of the generation, how much of the pool it has,
+//! when it was granted, and the session whose share of the region it is of, whoever has it now.
 //!
 //! ```text
 //!          claim            the pool's word names it as joined (anyone follows)
@@ -32,17 +33,21 @@
 //! A renewal and an end exchange the same word, so one of them fails. A permit that has ended is taken out
 //! of its pool by whoever ended it or, should that one die, by whoever next finds too little room there.
 
+mod ending;
+#[cfg(all(test, not(loom)))]
+mod stopped;
+
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
 use crate::lock::coarse::LOOKS;
 use crate::lock::{Grant, State, until_us};
-use crate::object::{OWN, Objects};
-use crate::pool::{Mode, Pool, Step, is_pooled};
+use crate::object::{OWN, Objects, TOKEN_BITS, TOKEN_MAX};
+use crate::pool::{Mode, Pool, Step, has_same_step, is_pooled};
 use crate::region::{Region, header};
 use crate::session::{GENERATION_BITS, SessionId};
-use crate::sync::{Wide, fence};
+use crate::sync::{Wide, Word, fence};
 use crate::table::{ROUNDS_MAX, field};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// What there is no room for, in errors.
 const WHAT: &str = "shared hold or semaphore permit";
@@ -59,6 +64,7 @@ const CELL_BITS: u32 = 29;
 const TOKEN: usize = 16;
 const AMOUNT: usize = 24;
 const SINCE: usize = 32;
+const CREATOR: usize = 40;
 
 /// A decoded permit's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +134,16 @@ impl Permit {
     pub(crate) fn has_expired(self, now_us: u64) -> bool {
         self.until_us <= now_us
     }
+
+    /// Whether it is the same use, whoever has it by now.
+    fn is_same_use(self, other: Self) -> bool {
+        (self.cell, self.generation) == (other.cell, other.generation)
+    }
+
+    /// The word that has the token of this use.
+    fn with_token(self, token: u64) -> u64 {
+        token | u64::from(self.generation) << TOKEN_BITS
+    }
 }
 
 /// A permit that is claimed, and no member of a pool yet.
@@ -186,8 +202,9 @@ pub(crate) fn follow_step(region: &Region, at: usize, cell: u32, raw: u128) {
     let word = region.wide(region.permit_at(index));
     let state = word.load();
     // Asked after the permit was read: then that is its state under this step, and not one of a later
-    // use. The word never repeats.
-    if region.wide(at).load() != raw {
+    // use. Of the step, and not of the whole word: that may be another for a moment, and this one again
+    // when the caller exchanges it.
+    if !has_same_step(region.wide(at).load(), raw) {
         return;
     }
     let permit = Permit::decode(state);
@@ -223,7 +240,7 @@ impl Engine {
             self.region.word(at).load(Relaxed)
         };
         Record {
-            token: word(TOKEN),
+            token: word(TOKEN) & TOKEN_MAX,
             amount: word(AMOUNT) as u32,
             since_ns: word(SINCE),
         }
@@ -252,9 +269,18 @@ impl Engine {
         true
     }
 
-    pub(crate) fn set_permit_token(&self, index: u32, token: u64) {
-        let at = self.region.permit_at(index) + TOKEN;
-        self.region.word(at).store(token, Relaxed);
+    /// The word that has a permit's token.
+    pub(crate) fn permit_token(&self, index: u32) -> &Word {
+        self.region.word(self.region.permit_at(index) + TOKEN)
+    }
+
+    /// Notes that a hold goes on under another token, if its token's word is still what it was `before`: the
+    /// generation is in it, for whoever is stopped before this may come when the permit is another's.
+    pub(crate) fn replace_permit_token(&self, index: u32, hold: Permit, before: u64, token: u64) {
+        let after = hold.with_token(token);
+        let _ = self
+            .permit_token(index)
+            .compare_exchange(before, after, Relaxed, Relaxed);
     }
 
     /// Claims a permit for a share of the pool in `cell`.
@@ -301,6 +327,9 @@ impl Engine {
                 let at = self.region.permit_at(index);
                 self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
                 self.region.word(at + SINCE).store(0, Relaxed);
+                self.region
+                    .word(at + CREATOR)
+                    .store(by.bits() as u64, Relaxed);
                 return Ok(Claim { index, word });
             }
         }
@@ -325,19 +354,24 @@ impl Engine {
         }
         let share = self.share_of(cap);
         Used::add(&self.used.permits, 1, share, WHAT).or_else(|error| {
-            // Others end what is over or broken, and this process's count does not know.
-            let count = (0..cap)
-                .filter(|index| {
-                    let permit = Permit::decode(self.permit(*index).load());
-                    permit.phase != FREE && permit.by == by
-                })
-                .count() as u32;
+            // Others end what is over, broken or handed on, and this process's count does not know.
+            let is_its = |index: &u32| {
+                !Permit::decode(self.permit(*index).load()).is_free()
+                    && self.is_created_by(*index, by)
+            };
+            let count = (0..cap).filter(is_its).count() as u32;
             if count >= share {
                 return Err(error);
             }
             self.used.permits.store(count + 1, Relaxed);
             Ok(())
         })
+    }
+
+    fn is_created_by(&self, index: u32, by: SessionId) -> bool {
+        let at = self.region.permit_at(index) + CREATOR;
+        // Relaxed: for counting.
+        self.region.word(at).load(Relaxed) == by.bits() as u64
     }
 
     fn count_out_permit(&self) {
@@ -357,8 +391,9 @@ impl Engine {
         amount: u32,
     ) -> Option<Grant> {
         let joined = pool.joined(claim.index, amount)?;
-        // Nobody else reads a claimed permit's token.
-        self.set_permit_token(claim.index, joined.token);
+        // Relaxed: nobody else reads a claimed permit's token.
+        let token = Permit::decode(claim.word).with_token(joined.token);
+        self.permit_token(claim.index).store(token, Relaxed);
         let word = self.objects.state(&self.region, cell);
         word.compare_exchange(raw, joined.encode()).ok()?;
         self.follow_step(cell, joined.encode());
@@ -426,113 +461,8 @@ impl Engine {
         word.compare_exchange(raw, free.encode()).is_ok()
     }
 
-    fn is_lock(&self, cell: u32) -> bool {
+    pub(crate) fn is_lock(&self, cell: u32) -> bool {
         Objects::is_lock(&self.region, self.objects.at(cell))
-    }
-
-    /// Ends the members of a pool whose lease is over or, with `probe`, whose session is dead, and takes out
-    /// all that have ended. Whether there is more room now; else when the next lease ends, in
-    /// microseconds. Reads every permit in use.
-    pub(crate) fn reap(
-        &self,
-        cell: u32,
-        by: SessionId,
-        now_ns: u64,
-        probe: bool,
-    ) -> Result<(), u64> {
-        let word = self.objects.state(&self.region, cell);
-        let raw = word.load();
-        if !is_pooled(raw) {
-            return Ok(());
-        }
-        self.follow_step(cell, raw);
-        let (mut next_us, mut sum) = (u64::MAX, 0_u32);
-        let (mut has_left, mut is_certain) = (false, true);
-        let now_us = now_ns / 1_000;
-        for_each(&self.region, cell, |index, permit| {
-            if permit.phase == CLAIMED {
-                return true;
-            }
-            let is_over = permit.phase == ENDED
-                || permit.has_expired(now_us)
-                || (probe && permit.by != by && !self.is_alive(permit.by));
-            if is_over {
-                let left = self.end_and_take_out(index, permit, now_ns);
-                has_left |= left;
-                // Ended, or renewed, by somebody in between.
-                is_certain &= left;
-            } else if !self.is_permit_settled(index, permit) {
-                has_left = true;
-            } else {
-                next_us = next_us.min(permit.until_us);
-                sum = sum.saturating_add(self.permit_record(index).amount);
-            }
-            true
-        });
-        // Who comes or goes meanwhile may leave room.
-        if has_left || !is_certain || word.load() != raw {
-            return Ok(());
-        }
-        let pool = Pool::decode(raw);
-        // No member came or went while they were counted, so this is what they have. It differs only after
-        // damage, or after a session that was taken for dead went on.
-        if pool.used != sum {
-            let counted = Pool { used: sum, ..pool };
-            let _ = word.compare_exchange(raw, counted.encode());
-            return Ok(());
-        }
-        Err(next_us)
-    }
-
-    fn end_and_take_out(&self, index: u32, permit: Permit, now_ns: u64) -> bool {
-        let ended = permit.in_phase(ENDED).encode();
-        let word = self.permit(index);
-        let is_ended =
-            permit.phase == ENDED || word.compare_exchange(permit.encode(), ended).is_ok();
-        is_ended && self.take_out(index, ended, now_ns)
-    }
-
-    /// Ends every permit whose lease is over or whose session is dead, and frees what the dead claimed;
-    /// whether there was any. Those who wait find out at their next look.
-    pub(crate) fn reap_all(&self, now_ns: u64) -> bool {
-        let is_over = |permit: Permit| {
-            (permit.phase != CLAIMED && permit.has_expired(now_ns / 1_000))
-                || !self.is_alive(permit.by)
-        };
-        self.end_permits(is_over, now_ns)
-    }
-
-    /// Ends all permits of sessions that had this line.
-    pub(crate) fn end_permits_of(&self, line: u16, now_us: u64) {
-        self.end_permits(|permit| permit.by.index() == line, now_us * 1_000);
-    }
-
-    fn end_permits(&self, is_over: impl Fn(Permit) -> bool, now_ns: u64) -> bool {
-        let high = self.region.word(header::PERMITS_HIGH).load(Acquire);
-        let mut has_ended = false;
-        for index in 0..high.min(self.region.caps().permits.into()) as u32 {
-            let word = self.permit(index);
-            let mut permit = Permit::decode(word.load());
-            if permit.phase == CLAIMED && is_over(permit) {
-                // Its pool may name it as joined already, and only be waiting for it to follow.
-                let raw = self.objects.state(&self.region, permit.cell).load();
-                if is_pooled(raw) {
-                    self.follow_step(permit.cell, raw);
-                }
-                let state = word.load();
-                permit = Permit::decode(state);
-                if permit.phase == CLAIMED && is_over(permit) {
-                    has_ended |= word
-                        .compare_exchange(state, permit.freed().encode())
-                        .is_ok();
-                    continue;
-                }
-            }
-            if permit.phase == ENDED || (permit.phase == ACTIVE && is_over(permit)) {
-                has_ended |= self.end_and_take_out(index, permit, now_ns);
-            }
-        }
-        has_ended
     }
 
     /// Exchanges an active permit's word for what `next` makes of it; `None` if it is not the hold of
@@ -564,7 +494,10 @@ impl Engine {
         let Some(ended) = ended else {
             return false;
         };
-        self.count_out_permit();
+        // One that was adopted is of the share of whoever acquired it.
+        if self.is_created_by(index, ended.by) {
+            self.count_out_permit();
+        }
         self.take_out(index, ended.encode(), now_ns);
         true
     }
@@ -588,6 +521,12 @@ impl Engine {
         })
     }
 
+    /// Whether a permit is still of the use that `hold` was, whoever has it and whether its lease runs or not.
+    pub(crate) fn is_permit_of(&self, index: u32, hold: u128) -> bool {
+        let permit = Permit::decode(self.permit(index).load());
+        permit.is_member() && permit.is_same_use(Permit::decode(hold))
+    }
+
     pub(crate) fn is_permit_held(&self, index: u32, hold: u128, now_us: u64) -> bool {
         let permit = Permit::decode(self.permit(index).load());
         permit.is_active()
@@ -597,6 +536,11 @@ impl Engine {
 
     /// The permit of the pool in `cell` that has this token, and its word.
     pub(crate) fn permit_of_token(&self, cell: u32, token: u64) -> Option<(u32, u128)> {
+        let raw = self.objects.state(&self.region, cell).load();
+        if !is_pooled(raw) {
+            return None;
+        }
+        self.follow_step(cell, raw);
         let mut found = None;
         for_each(&self.region, cell, |index, permit| {
             let record = self.permit_record(index);
@@ -609,18 +553,5 @@ impl Engine {
             found.is_none()
         });
         found
-    }
-
-    /// Ends all members of a pool; whether there was any.
-    pub(crate) fn end_members(&self, cell: u32, now_ns: u64) -> bool {
-        let mut has_ended = false;
-        for_each(&self.region, cell, |index, permit| {
-            if permit.phase != CLAIMED {
-                has_ended |= self.end_and_take_out(index, permit, now_ns);
-            }
-            true
-        });
-        fence(SeqCst);
-        has_ended
     }
 }

@@ -23,8 +23,9 @@
 //! ([`crate::permit::follow_step`]). A permit is a member from the exchange that names it as joined to the one that names it
 //! as left, and `used` is the sum over the members, whoever dies in between.
 //!
-//! The word never repeats: a token is spent for each that joins, and until the next one joins *used* only
-//! falls.
+//! Token and *used* together never repeat, and so neither does a step: a token is spent for each that joins,
+//! and until the next one joins *used* only falls. *Queue* and a lock's mode go back and forth in between, so
+//! that the whole word may: who asks whether a step was made asks [`has_same_step`].
 
 use crate::object::{TOKEN_BITS, TOKEN_MAX};
 use crate::table::{LIVE, PHASE_MASK, field};
@@ -77,6 +78,12 @@ pub(crate) struct Pool {
 #[inline(always)]
 pub(crate) fn is_pooled(state: u128) -> bool {
     state & (PHASE_MASK | POOLED | ENGAGED) == LIVE | POOLED
+}
+
+/// Whether no step was made between two readings of a pool's word.
+pub(crate) fn has_same_step(one: u128, other: u128) -> bool {
+    let passing = QUEUE | ((1 << TERMS_BITS) - 1) << TERMS;
+    (one ^ other) & !passing == 0
 }
 
 impl Pool {

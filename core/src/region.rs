@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset 0      header page      magic, version, caps, boot id, hash seed, clock base, counters; sink line
-//!               floors           one word per partition: tokens of new locks start above it
+//!               floors           one word per partition: tokens of new locks and onces start above it
 //!               extents          one bit per extent: set once its pages are allocated
 //!               coarse locks     one line per partition and one for all: gates of the locks beneath
 //!               breaks           ring of the last forced releases, for audit
@@ -11,9 +11,9 @@
 //!               waiter records   one line per waiter: ticket, futex, deadline
 //!               permits          one line per shared hold: session, lease, token
 //!               limits           two lines per limit definition
-//! growing       object blocks    locks, fences, limiter names: a header line and 8 cells of 64 bytes
+//! growing       object blocks    locks, semaphores, fences, counters, limiter names, onces: a header line and 8 cells of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
-//!               key chunks       names too long for their cell
+//!               key chunks       names too long for their cell, and results of onces
 //! ```
 //!
 //! The part above *growing* is allocated when the region is created. The rest is allocated extent by

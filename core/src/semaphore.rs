@@ -58,6 +58,9 @@ impl Engine {
                 return Ok(found);
             }
             if pool.terms != 0 {
+                if !found.is_unchanged(&self.region) {
+                    continue;
+                }
                 return Err(Error::CapacityDiffers {
                     semaphore: Readable(&name.to_vec()).to_string(),
                     existing: pool.terms,

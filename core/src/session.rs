@@ -265,6 +265,24 @@ impl Sessions {
             && (control >> 8) & ((1 << GENERATION_BITS) - 1) == u64::from(session.generation)
     }
 
+    /// The generation of a session's line, in full.
+    pub(crate) fn generation(region: &Region, session: SessionId) -> u32 {
+        if session == SessionId::DETACHED {
+            return 0;
+        }
+        let at = region.session_at(u32::from(session.index) % region.caps().sessions);
+        (region.word(at).load(Acquire) >> 8) as u32
+    }
+
+    /// Whether the session lives that has this line under this generation, told in full.
+    pub(crate) fn is_alive_in_full(&self, region: &Region, index: u16, generation: u32) -> bool {
+        let session = SessionId {
+            index,
+            generation: (generation & ((1 << GENERATION_BITS) - 1)) as u8,
+        };
+        Self::generation(region, session) == generation && self.is_alive(region, session)
+    }
+
     /// Whether a session lives. In a shared region a system call, unless the region itself says no.
     pub(crate) fn is_alive(&self, region: &Region, session: SessionId) -> bool {
         if session == SessionId::DETACHED {

@@ -161,6 +161,21 @@ impl Wide {
         self.0.load()
     }
 
+    /// Reads the low half of the word alone (acquire).
+    #[inline(always)]
+    pub(crate) fn load_low(&self) -> u64 {
+        step();
+        self.0.load_low()
+    }
+
+    /// Reads the word in two pieces, which may be of different times (acquire, each): for who then exchanges it, which
+    /// fails if they are. A nanosecond less than [`load`](Self::load) where the word was exchanged just before.
+    #[inline(always)]
+    pub(crate) fn load_in_halves(&self) -> u128 {
+        step();
+        self.0.load_in_halves()
+    }
+
     /// Replaces `current` by `new` (acquire-release), or says what is there instead (acquire).
     #[inline(always)]
     pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {

@@ -760,7 +760,11 @@ impl Engine {
         fence(SeqCst);
         // Those who wait for what is above as well: a lock that is free may be all that they lack.
         let is_of = |other| other == cell || self.is_above(other, cell);
-        if let Some(first) = self.first_of(is_of, now_ns, false, |_| true) {
+        if let Some(mut first) = self.first_of(is_of, now_ns, false, |_| true) {
+            if first.wants == UPGRADE && !self.is_room_for(cell, raw, UPGRADE) {
+                let is_other = |waiter: &Waiter| waiter.wants != UPGRADE;
+                first = self.first_of(is_of, now_ns, false, is_other)?;
+            }
             return self
                 .is_room_for(cell, raw, first.wants)
                 .then(|| self.raise(first.index));
@@ -862,7 +866,7 @@ impl Engine {
             (_, [name, ..]) => {
                 let mut claim = None;
                 let poll = self.poll_by(ticket, name, &asker, &mut claim);
-                self.give_back(&mut claim);
+                self.give_back_claim(&mut claim);
                 poll?
             }
             (_, []) => Poll::Moved,
@@ -891,6 +895,13 @@ impl Engine {
                 self.leave(ticket);
                 return Ok(Poll::Moved);
             };
+            if let Wants::Permits { capacity, .. } = ticket.wants
+                && Pool::decode(found.state).terms != capacity
+            {
+                // Passed over, its semaphore was made anew: whoever waits for it anew is told by whom.
+                self.leave(ticket);
+                return Ok(Poll::Moved);
+            }
             let probe_ns = now_ns.saturating_add(PROBE_NS);
             match self.answer(&found, ticket.wants, asker) {
                 Answer::Yes => {
@@ -932,12 +943,8 @@ impl Engine {
                         wake,
                     });
                 }
-                Answer::Lost => {
-                    self.leave(ticket);
-                    return Ok(Poll::Lost);
-                }
-                // Nobody else could begin while this one waits, but after its hold was lost.
-                Answer::Conflict => {
+                // Nobody else could begin to wait for that while this one does, but after its hold was lost.
+                Answer::Lost | Answer::Conflict => {
                     self.leave(ticket);
                     return Ok(Poll::Lost);
                 }

@@ -328,7 +328,7 @@ fn long_names_never_run_out_of_room_while_entries_that_have_it_are_idle() {
         matches!(
             error,
             Error::Full {
-                what: "long name",
+                what: "long name or result",
                 ..
             }
         ),

@@ -348,6 +348,25 @@ fn try_name(engine: &Engine, bytes: &[u8], now_ns: u64) -> (bool, usize, bool) {
         assert_eq!(found, 1, "{readable}");
         engine.release(&hold, || now_ns);
     }
+    let counter = engine.counter(bytes).unwrap();
+    if let Ok(sum) = engine.counter_add(&counter, 5, by, now_ns) {
+        assert_eq!((sum, engine.counter_get(&counter)), (5, 5));
+        engine.counter_swap(&counter, 0, by, now_ns).unwrap();
+    }
+    let once = engine.once_name(bytes).unwrap();
+    assert_eq!(&*once.to_vec(), bytes);
+    if let Ok(begun) = engine.begin(&once, by, now_ns, 1_000_000) {
+        let sprag_core::once::Begun::Started(attempt) = begun else {
+            panic!("it is over by now: {begun:?}");
+        };
+        let stored = engine.finish(&attempt, by, bytes, now_ns, 1_000_000);
+        let status = engine.once_status(&once, now_ns).unwrap();
+        if let sprag_core::once::OnceStatus::Done { result, .. } = status {
+            assert!(stored.unwrap() && result == bytes);
+        } else {
+            assert!(matches!(stored, Err(Error::Full { .. })), "{stored:?}");
+        }
+    }
     let limiter = engine
         .open_limiter(b"api", limit, false, by, now_ns)
         .unwrap();

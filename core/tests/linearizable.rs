@@ -1,10 +1,12 @@
-//! Histories of real threads on one lock, one fence and one limiter key: each has an order of one
+//! Histories of real threads on one lock, one fence, one counter and one limiter key: each has an order of one
 //! operation after another that explains every answer. First the judge itself is judged.
 
 mod history;
 #[path = "history/recorder.rs"]
 mod recorder;
 mod support;
+#[path = "history/threads.rs"]
+mod threads;
 
 use history::{Event, Specification, is_linearizable};
 use recorder::Recorder;
@@ -12,12 +14,11 @@ use sprag_core::limit::{Moment, Prepared, Verdict};
 use sprag_core::lock::{Attempt, Grant, Released, Renewed};
 use sprag_core::region::Caps;
 use sprag_core::session::Process;
-use sprag_core::{Limit, SessionId};
-use std::sync::Barrier;
+use sprag_core::{Added, CounterRef, Engine, Error, Limit, SessionId};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::{FLOOR, SECOND, UNIX_NS, engine, engine_with_session, is_soak, session};
-
-const THREADS: usize = 4;
+use threads::{THREADS, at_once};
 
 /// How many histories of each kind: ten times as many with `SPRAG_SOAK=1`.
 fn histories() -> u64 {
@@ -32,21 +33,6 @@ const CAPS: Caps = Caps {
     permits: 16,
     key_chunks: 16,
 };
-
-/// Runs `act` in each of several threads that start together.
-fn at_once(act: impl Fn(usize, &mut fastrand::Rng) + Sync, seed: u64) {
-    let barrier = Barrier::new(THREADS);
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (act, barrier) = (&act, &barrier);
-            scope.spawn(move || {
-                let mut random = fastrand::Rng::with_seed(seed * THREADS as u64 + thread as u64);
-                barrier.wait();
-                act(thread, &mut random);
-            });
-        }
-    });
-}
 
 /// A cell that is written and read: the textbook's example, to judge the judge.
 struct Cell;
@@ -374,6 +360,171 @@ fn every_history_of_a_fence_has_an_order_that_explains_it() {
         let history = recorder.into_events();
         assert!(
             is_linearizable::<FenceSpecification>(&0, &history),
+            "history {seed}: {history:#?}"
+        );
+    }
+}
+
+/// A counter: its number. One that is at 0 may be reclaimed, for names that nobody asks about.
+struct CounterSpecification;
+
+#[derive(Clone, Debug)]
+enum CounterCall {
+    Add(i64),
+    AddWithin(i64, RangeInclusive<i64>),
+    Swap(i64),
+    CompareExchange(i64, i64),
+    Get,
+    /// By way of a stripe: the sum is not told.
+    AddStriped(i64),
+    AddStripedWithin(i64, RangeInclusive<i64>),
+}
+
+impl Specification for CounterSpecification {
+    type State = i64;
+    type Call = CounterCall;
+    type Answer = Result<i64, i64>;
+
+    fn step(number: &i64, call: &CounterCall, answer: &Result<i64, i64>) -> Option<i64> {
+        let number = *number;
+        let (expected, after) = match call {
+            CounterCall::Add(delta) => (Ok(number + delta), number + delta),
+            CounterCall::AddWithin(delta, bounds) if bounds.contains(&(number + delta)) => {
+                (Ok(number + delta), number + delta)
+            }
+            CounterCall::Swap(new) => (Ok(number), *new),
+            CounterCall::CompareExchange(expected, new) if *expected == number => (Ok(*new), *new),
+            CounterCall::AddStriped(delta) => (Ok(0), number + delta),
+            CounterCall::AddStripedWithin(delta, bounds) if bounds.contains(&(number + delta)) => {
+                (Ok(0), number + delta)
+            }
+            CounterCall::AddWithin(..)
+            | CounterCall::AddStripedWithin(..)
+            | CounterCall::CompareExchange(..) => (Err(number), number),
+            CounterCall::Get => (Ok(number), number),
+        };
+        (expected == *answer).then_some(after)
+    }
+}
+
+// property 10
+#[test]
+fn every_history_of_a_counter_has_an_order_that_explains_it() {
+    for seed in 0..histories() {
+        // So few cells that one at 0 is soon reclaimed.
+        let (engine, me) = engine_with_session(Caps { objects: 1, ..CAPS });
+        let others = [&b"other"[..], b"another"].map(|name| engine.counter(name).unwrap());
+        let counter = engine.counter(b"one").unwrap();
+        let recorder = Recorder::new();
+        at_once(
+            |_, random| {
+                let counter = counter.clone();
+                for _ in 0..8 {
+                    let (delta, bound) = (random.i64(-2..3), random.i64(-3..3));
+                    let call = match random.u8(0..8) {
+                        0..=2 => CounterCall::Add(delta),
+                        3 | 4 => CounterCall::AddWithin(delta, bound..=bound + 3),
+                        5 => CounterCall::Swap(0),
+                        6 => CounterCall::CompareExchange(bound, 0),
+                        _ => CounterCall::Get,
+                    };
+                    let _ = recorder
+                        .record(call.clone(), || call_counter(&engine, &counter, &call, me));
+                    // There may be no room while it is not at 0.
+                    let other = &others[random.usize(..2)];
+                    if engine.counter_add(other, 1, me, 0).is_ok() {
+                        engine.counter_add(other, -1, me, 0).unwrap();
+                    }
+                }
+            },
+            seed,
+        );
+        let history = recorder.into_events();
+        assert!(
+            is_linearizable::<CounterSpecification>(&0, &history),
+            "history {seed}: {history:#?}"
+        );
+    }
+}
+
+fn call_counter(
+    engine: &Engine,
+    counter: &CounterRef,
+    call: &CounterCall,
+    me: SessionId,
+) -> Result<i64, i64> {
+    // The other names give their cell back, so that there is room in the end.
+    let until_room = |act: &dyn Fn() -> sprag_core::Result<Result<i64, i64>>| loop {
+        match act() {
+            Ok(answer) => return answer,
+            Err(Error::Full { .. }) => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    until_room(&|| {
+        Ok(match *call {
+            CounterCall::Add(delta) => Ok(engine.counter_add(counter, delta, me, 0)?),
+            CounterCall::AddWithin(delta, ref bounds) => {
+                match engine.counter_add_within(counter, delta, bounds, me, 0)? {
+                    Added::To(sum) => Ok(sum),
+                    Added::Refused(number) => Err(number),
+                }
+            }
+            CounterCall::Swap(new) => Ok(engine.counter_swap(counter, new, me, 0)?),
+            CounterCall::CompareExchange(expected, new) => engine
+                .counter_compare_exchange(counter, expected, new, me, 0)?
+                .map(|()| new),
+            CounterCall::Get => Ok(engine.counter_get(counter)),
+            CounterCall::AddStriped(_) | CounterCall::AddStripedWithin(..) => {
+                unreachable!("not by a plain handle")
+            }
+        })
+    })
+}
+
+// property 10
+#[test]
+fn every_history_of_a_striped_counter_has_an_order_that_explains_it() {
+    for seed in 0..histories() {
+        let (engine, me) = engine_with_session(CAPS);
+        let counter = engine.counter(b"one").unwrap();
+        let striped = engine.counter_striped(&counter, me, 0).unwrap();
+        // Open when it begins, with something in a stripe.
+        for delta in [1, -1].into_iter().cycle().take(21) {
+            engine.striped_add(&striped, 0, delta).unwrap();
+        }
+        let recorder = Recorder::new();
+        at_once(
+            |lane, random| {
+                let add_striped = |call: &CounterCall| match call {
+                    CounterCall::AddStripedWithin(delta, bounds) => engine
+                        .striped_add_within(&striped, lane, *delta, bounds)
+                        .unwrap()
+                        .map(|()| 0),
+                    CounterCall::AddStriped(delta) => {
+                        engine.striped_add(&striped, lane, *delta).unwrap();
+                        Ok(0)
+                    }
+                    call => call_counter(&engine, &counter, call, me),
+                };
+                for _ in 0..8 {
+                    let (delta, bound) = (random.i64(-2..3), random.i64(-3..3));
+                    let call = match random.u8(0..16) {
+                        0..=6 => CounterCall::AddStriped(delta),
+                        7 => CounterCall::AddStripedWithin(delta, bound..=bound + 3),
+                        8 | 9 => CounterCall::AddStripedWithin(delta, -200..=200),
+                        10 => CounterCall::Add(delta),
+                        11 => CounterCall::Swap(bound),
+                        _ => CounterCall::Get,
+                    };
+                    let _ = recorder.record(call.clone(), || add_striped(&call));
+                }
+            },
+            seed,
+        );
+        let history = recorder.into_events();
+        assert!(
+            is_linearizable::<CounterSpecification>(&1, &history),
             "history {seed}: {history:#?}"
         );
     }

@@ -9,16 +9,17 @@ mod history;
 #[path = "history/recorder.rs"]
 mod recorder;
 mod support;
+#[path = "history/threads.rs"]
+mod threads;
 
 use history::{Event, Specification, is_linearizable};
 use recorder::Recorder;
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Attempt, Coarse, Grant};
 use sprag_core::{Engine, Name, SessionId};
-use std::sync::Barrier;
 use support::{SECOND, SMALL, engine, is_soak, session};
+use threads::at_once;
 
-const THREADS: usize = 3;
 const KEYS: usize = 3;
 
 /// What is tried, with the keys that it covers: all of a partition's, of the table's.
@@ -147,34 +148,30 @@ impl World {
 
 fn history(seed: u64) -> Vec<Event<Call, bool>> {
     let world = World::new();
-    let (recorder, barrier) = (Recorder::new(), Barrier::new(THREADS));
-    std::thread::scope(|threads| {
-        for thread in 0..THREADS {
-            let (world, recorder, barrier) = (&world, &recorder, &barrier);
-            threads.spawn(move || {
-                let mut random = fastrand::Rng::with_seed(seed * THREADS as u64 + thread as u64);
-                let mut held: Vec<(Grant, Scope)> = Vec::new();
-                barrier.wait();
-                for _ in 0..8 {
-                    if !held.is_empty() && random.u8(0..3) > 0 {
-                        let (grant, scope) = held.swap_remove(random.usize(..held.len()));
-                        recorder.record(Call::Release(scope), || {
-                            let released = world.engine.release(&grant, || 1);
-                            matches!(released, sprag_core::lock::Released::Done { .. })
-                        });
-                    } else {
-                        let (what, scope) = world.draw(&mut random);
-                        let mut granted = None;
-                        recorder.record(Call::Try(what, scope, false), || {
-                            granted = world.attempt(what, scope);
-                            granted.is_some()
-                        });
-                        held.extend(granted.map(|grant| (grant, scope)));
-                    }
+    let recorder = Recorder::new();
+    at_once(
+        |_, random| {
+            let mut held: Vec<(Grant, Scope)> = Vec::new();
+            for _ in 0..6 {
+                if !held.is_empty() && random.u8(0..3) > 0 {
+                    let (grant, scope) = held.swap_remove(random.usize(..held.len()));
+                    recorder.record(Call::Release(scope), || {
+                        let released = world.engine.release(&grant, || 1);
+                        matches!(released, sprag_core::lock::Released::Done { .. })
+                    });
+                } else {
+                    let (what, scope) = world.draw(random);
+                    let mut granted = None;
+                    recorder.record(Call::Try(what, scope, false), || {
+                        granted = world.attempt(what, scope);
+                        granted.is_some()
+                    });
+                    held.extend(granted.map(|grant| (grant, scope)));
                 }
-            });
-        }
-    });
+            }
+        },
+        seed,
+    );
     recorder.into_events()
 }
 

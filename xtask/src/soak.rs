@@ -22,13 +22,14 @@ pub(crate) struct Options {
 }
 
 /// The starts of the names of test targets that have a long form.
-const PREFIXES: [&str; 8] = [
+const PREFIXES: [&str; 9] = [
     "torture",
     "churn",
     "fuzz",
     "linearizable",
     "lock_model",
     "fence_model",
+    "counter_",
     "limiter_model",
     "conformance",
 ];

@@ -21,13 +21,18 @@ use std::task::{Context, Poll};
 #[must_use = "futures do nothing unless polled"]
 pub struct OwnerAcquire<'o> {
     lock: OwnerLock<'o>,
+    wants: Wants,
     /// The owner's one wait for the lock, if it is this one's.
     first: Option<Acquire<'static>>,
 }
 
 impl<'o> OwnerAcquire<'o> {
-    pub(super) fn new(lock: OwnerLock<'o>) -> Self {
-        Self { lock, first: None }
+    pub(super) fn new(lock: OwnerLock<'o>, wants: Wants) -> Self {
+        Self {
+            lock,
+            wants,
+            first: None,
+        }
     }
 }
 
@@ -51,7 +56,7 @@ impl<'o> Future for OwnerAcquire<'o> {
             let shared = &this.lock.owner.shared;
             this.lock.owner.space.inner.check_process()?;
             let mut held = shared.held.lock();
-            match this.lock.enter(&mut held)? {
+            match this.lock.enter(&mut held, this.wants)? {
                 Entry::Again(hold) => return Poll::Ready(Ok(hold)),
                 Entry::Behind => {
                     // Under the owner's mutex, so that the first cannot be done unseen.
@@ -70,7 +75,7 @@ impl<'o> Future for OwnerAcquire<'o> {
                 Ok(lock) => {
                     let holds = this.lock.owner.grants();
                     let lock = lock.into_owned();
-                    this.first = Some(lock.get_async(Wants::Exclusive, holds));
+                    this.first = Some(lock.get_async(this.wants, holds));
                 }
                 Err(error) => {
                     let _ = this.lock.settle(Ok(None));

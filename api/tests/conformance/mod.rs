@@ -6,12 +6,14 @@
 pub(crate) mod block_on;
 pub(crate) mod coarse;
 pub(crate) mod coarse_holds;
+pub(crate) mod counters;
 pub(crate) mod data;
 pub(crate) mod fences;
 pub(crate) mod futures;
 pub(crate) mod keep_alive;
 pub(crate) mod limiters;
 pub(crate) mod locks;
+pub(crate) mod onces;
 pub(crate) mod owners;
 pub(crate) mod semaphores;
 pub(crate) mod shared;
@@ -84,6 +86,14 @@ macro_rules! cases {
                 a_hold_is_downgraded_and_upgraded_in_place,
                 a_second_who_upgrades_is_told_and_keeps_its_share,
                 who_wants_a_lock_alone_is_not_starved_by_those_who_share_it,
+                each_share_has_a_lease_of_its_own,
+                a_share_that_is_kept_alive_stays_so_through_downgrade_and_upgrade,
+                a_share_is_detached_adopted_renewed_and_released_by_its_token,
+                a_break_ends_all_who_share_and_is_written_down,
+                a_wait_for_a_share_or_an_upgrade_that_ends_leaves_nothing,
+                futures_of_shares_are_woken_and_leave_nothing_when_dropped,
+                an_inspection_tells_who_shares_a_lock,
+                a_region_without_room_for_another_share_says_so,
             ]
         );
         $crate::conformance::instantiate!(
@@ -93,6 +103,11 @@ macro_rules! cases {
                 no_more_permits_are_out_than_there_are,
                 waiters_for_permits_are_served_in_order_whatever_they_want,
                 numbers_of_permits_out_of_bounds_and_another_capacity_are_errors,
+                permits_of_one_whose_lease_is_over_come_back,
+                permits_are_detached_adopted_renewed_and_released_by_their_token,
+                a_wait_for_permits_that_ends_lets_the_next_one_in,
+                a_hold_of_permits_is_shared_and_cannot_be_had_alone,
+                a_semaphore_that_nobody_uses_can_have_another_capacity_once_its_entry_is_gone,
             ]
         );
         $crate::conformance::instantiate!(
@@ -156,6 +171,8 @@ macro_rules! cases {
                 an_owner_kept_alive_at_any_depth_outlives_its_ttl_until_the_last_release,
                 every_depth_follows_a_loss_and_a_later_hold_is_not_theirs,
                 a_callback_may_have_a_hold_of_the_owner_to_drop,
+                an_owner_shares_a_lock_once_and_upgrades_rather_than_wait_for_itself,
+                threads_of_an_owner_wait_while_one_upgrades,
             ]
         );
         $crate::conformance::instantiate!(
@@ -178,6 +195,42 @@ macro_rules! cases {
                 a_fence_rejects_the_holder_before,
                 fences_and_locks_of_one_name_are_apart,
                 fence_names_have_bounds,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            counters,
+            [
+                a_counter_starts_at_0_and_tells_each_sum,
+                an_addition_within_bounds_never_overdraws,
+                a_sum_that_is_no_number_is_an_error_and_changes_nothing,
+                a_swap_tells_what_was_and_a_comparison_what_is,
+                a_counter_at_0_gives_its_room_and_all_others_keep_theirs,
+                counters_and_other_objects_of_one_name_are_apart,
+                counters_are_listed_by_prefix_in_order,
+                threads_that_count_at_once_miss_nothing_and_never_overdraw,
+                striped_and_plain_handles_are_of_one_counter,
+                a_striped_counter_keeps_its_bounds_and_tells_an_overflow,
+                threads_on_a_striped_counter_miss_nothing_and_never_overdraw,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            onces,
+            [
+                the_first_caller_owns_the_key_and_the_others_get_its_result,
+                results_of_every_length_come_back_whole_and_longer_ones_are_errors,
+                an_owner_whose_deadline_has_passed_stores_nothing,
+                an_attempt_that_is_abandoned_frees_the_key_and_a_dropped_one_is_told_of,
+                an_owner_moves_its_deadline_while_it_is_to_come,
+                a_detached_attempt_goes_on_by_its_token,
+                an_attempt_ends_with_its_session,
+                owned_onces_and_attempts_outlive_the_space_they_came_from,
+                times_of_onces_outside_their_bounds_are_errors_that_name_them,
+                once_keys_are_bytes_apart_from_other_names,
+                a_table_full_of_onces_refuses_until_one_is_not_kept_any_more,
+                of_many_threads_one_does_it_and_all_read_what_it_stored,
+                errors_and_debug_output_of_onces_name_the_key,
             ]
         );
         $crate::conformance::instantiate!(

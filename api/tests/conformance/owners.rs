@@ -275,3 +275,65 @@ pub(crate) fn a_dropped_future_of_an_owner_lets_another_be_first(tier: &impl Tie
     assert_eq!(waiters(&space, "a"), 0);
     assert!(lock.try_acquire().unwrap().is_some());
 }
+
+// property 1, property 8
+pub(crate) fn an_owner_shares_a_lock_once_and_upgrades_rather_than_wait_for_itself(
+    tier: &impl Tier,
+) {
+    let space = tier.space();
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap();
+    let outer = lock.acquire_shared().unwrap();
+    let inner = lock.try_acquire_shared().unwrap().unwrap();
+    assert!(outer.is_shared());
+    assert_eq!(inner.token(), outer.token());
+    for error in [
+        lock.acquire().unwrap_err(),
+        lock.try_acquire().unwrap_err(),
+        block_on(lock.acquire_async()).unwrap_err(),
+    ] {
+        assert!(matches!(&error, Error::OwnerShares { lock } if lock == "a"));
+        assert!(error.to_string().contains("upgrade the hold"));
+    }
+    let token = outer.token();
+    inner.upgrade().unwrap();
+    assert!(!outer.is_shared() && outer.is_held());
+    assert_eq!(outer.token(), token + 1, "the same for every depth");
+    let again = block_on(lock.acquire_shared_async()).unwrap();
+    assert!(!again.is_shared(), "it has more than it asked for");
+    let alone = lock.acquire().unwrap();
+    outer.downgrade().unwrap();
+    assert!(alone.is_shared());
+    let other = space.lock("a").unwrap().acquire_shared().unwrap();
+    assert!(!alone.try_upgrade().unwrap());
+    assert!(!alone.upgrade_timeout(Duration::from_millis(1)).unwrap());
+    drop((outer, inner, again));
+    assert!(alone.is_held());
+    alone.release().unwrap();
+    other.release().unwrap();
+    assert!(space.lock("a").unwrap().try_acquire().unwrap().is_some());
+}
+
+pub(crate) fn threads_of_an_owner_wait_while_one_upgrades(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    let lock = owner.lock("a").unwrap();
+    let one = lock.acquire_shared().unwrap();
+    let two = lock.acquire_shared().unwrap();
+    let other = space.lock("a").unwrap().acquire_shared().unwrap();
+    let token = other.token();
+    std::thread::scope(|scope| {
+        let upgrading = scope.spawn(|| one.upgrade());
+        until(|| waiters(&space, "a") == 1);
+        let asking = scope.spawn(|| (two.is_shared(), two.token()));
+        let acquiring = scope.spawn(|| lock.acquire().unwrap().token());
+        let releasing = scope.spawn(|| lock.acquire_shared().unwrap().release());
+        other.release().unwrap();
+        upgrading.join().unwrap().unwrap();
+        assert_eq!(asking.join().unwrap(), (false, token + 1));
+        assert_eq!(acquiring.join().unwrap(), token + 1);
+        releasing.join().unwrap().unwrap();
+    });
+    drop((one, two));
+    assert_eq!(lock.acquire().unwrap().token(), token + 2);
+}

@@ -1,8 +1,12 @@
 //! An actor: one process at work on the region, each of its calls journaled and any of them struck.
 
-use crate::journal::{Entry, Journal, Op, Outcome};
+use crate::journal::{Entry, Journal, Op, Outcome, WHOLE};
+use crate::oracle_counter::BOUNDS;
 use crate::process::now_ns;
-use sprag::{Caps, Error, Fence, Hold, Limiter, Space};
+use sprag::{
+    Added, Attempt, Begun, Caps, Counter, Error, Fence, Hold, Limiter, OnceStatus, Space,
+    StripedCounter,
+};
 use sprag_core::sync::steps;
 use std::cell::Cell;
 use std::pin::pin;
@@ -17,7 +21,10 @@ const CLOCK_MARGIN_NS: u64 = 20_000;
 /// Keys from here on have names too long for their cell.
 pub(crate) const LONG: u64 = 1_000;
 
-/// The name of a key, of a lock, a fence or a limiter's key.
+/// How many permits semaphores have.
+pub(crate) const PERMITS: u32 = 3;
+
+/// The name of a key, of a lock, a fence, a counter or a limiter's key.
 pub(crate) fn name_of(key: u64) -> Vec<u8> {
     let mut name = format!("k{key}").into_bytes();
     if key >= LONG {
@@ -61,6 +68,47 @@ impl Held<'_> {
         self.entry.leave();
         std::mem::forget(self.hold);
     }
+}
+
+/// An attempt and its record.
+pub(crate) struct Owned<'s> {
+    pub(crate) attempt: Attempt<'s>,
+    entry: Entry,
+    key: u64,
+}
+
+impl Owned<'_> {
+    /// Neither claims nor ends it any more.
+    pub(crate) fn give_up(self) {
+        self.entry.leave();
+        std::mem::forget(self.attempt);
+    }
+}
+
+/// What came of a beginning.
+pub(crate) enum Begin<'s> {
+    Started(Owned<'s>),
+    InProgress,
+    Done,
+}
+
+/// The length of the results of these attempts, some of which are in one chunk and some in several.
+fn result_len(token: u64) -> usize {
+    [200, 193, 40, 217][token as usize % 4]
+}
+
+/// What the attempt with this token stores, all over.
+fn result_of(token: u64) -> Vec<u8> {
+    let words = (0..32).flat_map(|i: u64| (token ^ i << 56).to_le_bytes());
+    words.take(result_len(token)).collect()
+}
+
+/// The token of the attempt that stored this; panics if it is torn.
+fn token_of(result: &[u8]) -> u64 {
+    let first = result.first_chunk().expect("no result is so short");
+    let token = u64::from_le_bytes(*first);
+    assert_eq!(result, result_of(token), "a result is torn");
+    token
 }
 
 impl Actor {
@@ -135,7 +183,18 @@ impl Actor {
         key: u64,
         call: impl FnOnce() -> Result<Option<Hold<'s>>, Error>,
     ) -> Result<Option<Held<'s>>, Error> {
+        self.granted_part(op, key, WHOLE, call)
+    }
+
+    fn granted_part<'s>(
+        &self,
+        op: Op,
+        key: u64,
+        part: u64,
+        call: impl FnOnce() -> Result<Option<Hold<'s>>, Error>,
+    ) -> Result<Option<Held<'s>>, Error> {
         let entry = self.journal.begin(self.role, self.by, op, key, 0);
+        entry.set_part(part);
         let result = self.struck(op, call);
         let held = match result {
             Ok(Some(hold)) => Held { hold, entry, key },
@@ -174,6 +233,91 @@ impl Actor {
     ) -> Result<Option<Held<'s>>, Error> {
         let lock = space.lock(&name_of(key))?.ttl(ttl)?;
         self.granted(op, key, || lock.acquire_timeout(timeout))
+    }
+
+    /// Takes the lock beside others, waiting for at most `timeout`; at once if that is zero.
+    pub(crate) fn share<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let lock = space.lock(&name_of(key))?.ttl(ttl)?;
+        self.granted_part(op, key, 1, || {
+            if timeout.is_zero() {
+                lock.try_acquire_shared()
+            } else {
+                lock.acquire_shared_timeout(timeout)
+            }
+        })
+    }
+
+    /// Takes permits of the semaphore of this key, which has [`PERMITS`].
+    pub(crate) fn permits<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        permits: u32,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let semaphore = space.semaphore(&name_of(key), PERMITS)?.ttl(ttl)?;
+        let part = u64::from(permits) * WHOLE / u64::from(PERMITS);
+        self.granted_part(op, key, part, || {
+            if timeout.is_zero() {
+                semaphore.try_acquire(permits)
+            } else {
+                semaphore.acquire_timeout(permits, timeout)
+            }
+        })
+    }
+
+    /// Has alone what was shared, if that is so within `timeout`.
+    pub(crate) fn upgrade(&self, op: Op, held: &mut Held<'_>, timeout: Duration) -> bool {
+        let entry = self
+            .journal
+            .begin(self.role, self.by, op, held.key, held.token());
+        let upgraded = self.struck(op, || held.hold.upgrade_timeout(timeout));
+        match upgraded {
+            Ok(true) => {
+                held.entry.leave();
+                held.entry = entry;
+                held.claim();
+                entry.end(Outcome::Yes, held.token());
+                true
+            }
+            Ok(false) | Err(Error::Lost { .. }) => {
+                entry.end(Outcome::No, 0);
+                false
+            }
+            Err(error) => panic!("an upgrade fails: {error}"),
+        }
+    }
+
+    /// Shares what was had alone.
+    pub(crate) fn downgrade(&self, op: Op, held: &mut Held<'_>) -> bool {
+        // Others may share it before the call returns.
+        held.entry.leave();
+        let entry = self
+            .journal
+            .begin(self.role, self.by, op, held.key, held.token());
+        entry.set_part(1);
+        match self.struck(op, || held.hold.downgrade()) {
+            Ok(()) => {
+                held.entry = entry;
+                held.claim();
+                entry.end(Outcome::Yes, held.token());
+                true
+            }
+            Err(Error::Lost { .. }) => {
+                entry.end(Outcome::No, 0);
+                false
+            }
+            Err(error) => panic!("a downgrade fails: {error}"),
+        }
     }
 
     /// Queues as a future, which is polled until it is ready; `pending` runs whenever it is not.
@@ -329,12 +473,198 @@ impl Actor {
         .expect("a limiter opens")
     }
 
+    pub(crate) fn begin<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+    ) -> Result<Begin<'s>, Error> {
+        let once = space.once(&name_of(key))?;
+        let entry = self.journal.begin(self.role, self.by, op, key, 0);
+        match self.struck(op, || once.begin(ttl)) {
+            Ok(Begun::Started(attempt)) => {
+                let left_ns = attempt.deadline_left().as_nanos() as u64;
+                entry.claim_until((now_ns() + left_ns).saturating_sub(CLOCK_MARGIN_NS));
+                entry.end(Outcome::Yes, attempt.token());
+                Ok(Begin::Started(Owned {
+                    attempt,
+                    entry,
+                    key,
+                }))
+            }
+            Ok(Begun::InProgress { .. }) => {
+                entry.end(Outcome::No, 0);
+                Ok(Begin::InProgress)
+            }
+            Ok(Begun::Done(result)) => {
+                let token = token_of(&result);
+                entry.end(Outcome::No, token);
+                Ok(Begin::Done)
+            }
+            Err(error) => {
+                entry.end(Outcome::No, 0);
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins, over and over while another attempt is under way; `None` if it is done.
+    pub(crate) fn must_begin<'s>(
+        &self,
+        space: &'s Space,
+        key: u64,
+        ttl: Duration,
+    ) -> Option<Owned<'s>> {
+        let give_up_ns = now_ns() + PATIENCE.as_nanos() as u64;
+        loop {
+            match self.begin(Op::Begin, space, key, ttl).expect("no error") {
+                Begin::Started(owned) => return Some(owned),
+                Begin::Done => return None,
+                Begin::InProgress => self.journal.retract(self.role),
+            }
+            assert!(now_ns() < give_up_ns, "the attempt never ends");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether the attempt was still under way, and there was room for its result.
+    pub(crate) fn finish(&self, op: Op, owned: Owned<'_>, keep_for: Duration) -> bool {
+        let Owned {
+            mut attempt,
+            entry,
+            key,
+        } = owned;
+        entry.leave();
+        let token = attempt.token();
+        let result = result_of(token);
+        let entry = self.journal.begin(self.role, self.by, op, key, token);
+        entry.claim_until(now_ns() + keep_for.as_nanos() as u64);
+        let finished = self.struck(op, || attempt.finish(&result, keep_for));
+        entry.end(yes(finished.is_ok()), token);
+        match finished {
+            Ok(()) => true,
+            Err(Error::AttemptLost { .. } | Error::Engine(sprag_core::Error::Full { .. })) => false,
+            Err(error) => panic!("a finish fails: {error}"),
+        }
+    }
+
+    /// Whether the attempt was still under way.
+    pub(crate) fn abandon(&self, op: Op, owned: Owned<'_>) -> bool {
+        let Owned {
+            attempt,
+            entry,
+            key,
+        } = owned;
+        entry.leave();
+        let token = attempt.token();
+        let abandoned = self.call(op, key, token, || attempt.abandon(), |r| yes(r.is_ok()));
+        match abandoned {
+            Ok(()) => true,
+            Err(Error::AttemptLost { .. }) => false,
+            Err(error) => panic!("an abandonment fails: {error}"),
+        }
+    }
+
+    /// What is known of a once; panics if its result is torn.
+    pub(crate) fn look(&self, op: Op, space: &Space, key: u64) -> OnceStatus {
+        let once = space.once(&name_of(key)).expect("a name");
+        let status = self.call(op, key, 0, || once.status(), |_| Outcome::Yes);
+        let status = status.expect("no error");
+        if let OnceStatus::Done { result, .. } = &status {
+            token_of(result);
+        }
+        status
+    }
+
     pub(crate) fn admit(&self, op: Op, fence: &Fence, key: u64, token: u64) -> bool {
         let admitted = self.call(op, key, token, || fence.admit(token), |r| yes(r.is_ok()));
         match admitted {
             Ok(()) => true,
             Err(Error::Stale { .. }) => false,
             Err(error) => panic!("a fence fails: {error}"),
+        }
+    }
+
+    /// Whether there was room for the counter.
+    pub(crate) fn add(&self, op: Op, counter: &Counter<'_>, key: u64, delta: i64) -> bool {
+        self.count(op, key, delta, || match counter.add(delta) {
+            Ok(sum) => Some(Ok(sum)),
+            Err(Error::Engine(sprag_core::Error::Full { .. })) => None,
+            Err(error) => panic!("an addition fails: {error}"),
+        })
+        .is_some()
+    }
+
+    /// Adds within [`BOUNDS`].
+    pub(crate) fn add_within(&self, op: Op, counter: &Counter<'_>, key: u64, delta: i64) {
+        self.count(op, key, delta, || match counter.add_within(delta, BOUNDS) {
+            Ok(Added::To(sum)) => Some(Ok(sum)),
+            Ok(Added::Refused(number)) => Some(Err(number)),
+            Err(Error::Engine(sprag_core::Error::Full { .. })) => None,
+            Err(error) => panic!("an addition fails: {error}"),
+        });
+    }
+
+    pub(crate) fn stripe<'s>(&self, op: Op, counter: Counter<'s>) -> StripedCounter<'s> {
+        self.call(
+            op,
+            0,
+            0,
+            || counter.striped(),
+            |striped| yes(striped.is_ok()),
+        )
+        .expect("room")
+    }
+
+    pub(crate) fn striped_add(&self, op: Op, counter: &StripedCounter<'_>, key: u64, delta: i64) {
+        self.count(op, key, delta, || {
+            counter.add(delta).expect("an addition");
+            Some(Ok(0))
+        });
+    }
+
+    /// Adds within [`BOUNDS`].
+    pub(crate) fn striped_within(
+        &self,
+        op: Op,
+        counter: &StripedCounter<'_>,
+        key: u64,
+        delta: i64,
+    ) {
+        self.count(op, key, delta, || {
+            let added = counter.add_within(delta, BOUNDS).expect("an addition");
+            Some(added.map(|()| 0))
+        });
+    }
+
+    pub(crate) fn get(&self, counter: &Counter<'_>, key: u64) -> i64 {
+        let number = self.count(Op::CounterGet, key, 0, || {
+            Some(Ok(counter.get().expect("a look")))
+        });
+        number.unwrap_or(0)
+    }
+
+    /// The number that `call` ends with; `None`, and nothing in the journal, if there was no room.
+    fn count(
+        &self,
+        op: Op,
+        key: u64,
+        delta: i64,
+        call: impl FnOnce() -> Option<Result<i64, i64>>,
+    ) -> Option<i64> {
+        let argument = delta.cast_unsigned();
+        let entry = self.journal.begin(self.role, self.by, op, key, argument);
+        let answer = self.struck(op, call);
+        if let Some(Ok(number) | Err(number)) = answer {
+            entry.end(
+                yes(answer.is_some_and(|a| a.is_ok())),
+                number.cast_unsigned(),
+            );
+            Some(number)
+        } else {
+            self.journal.retract(self.role);
+            None
         }
     }
 }

@@ -4,7 +4,10 @@ use crate::journal::{Journal, Op};
 use crate::process::{alone, fork, in_lanes, shared_words, wait};
 use crate::report::{self, Row};
 use crate::scene::{Case, LONG_TTL, SHORT_TTL, Scene, Struck, directory};
-use crate::{scenes_change, scenes_limiter, scenes_lock, scenes_table};
+use crate::{
+    scenes_change, scenes_counter, scenes_limiter, scenes_lock, scenes_once, scenes_shared,
+    scenes_table,
+};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -24,8 +27,11 @@ fn scenes(signal: i32, ttls: &[Duration]) -> Vec<(&'static Scene, Duration)> {
             .flat_map(move |scene| ttls.clone().into_iter().map(move |ttl| (scene, ttl)))
     };
     with(&scenes_lock::SCENES, ttls)
+        .chain(with(&scenes_shared::SCENES, ttls))
         .chain(with(&scenes_table::SCENES, ttls))
-        // Limiters hold nothing.
+        .chain(with(&scenes_once::SCENES, ttls))
+        // Counters and limiters hold nothing.
+        .chain(with(&scenes_counter::SCENES, &ttls[..1]))
         .chain(with(&scenes_limiter::SCENES, &ttls[..1]))
         .chain(with(&scenes_change::SCENES, &ttls[..1]))
         .filter(|(scene, _)| scene.op.name().contains(&only))

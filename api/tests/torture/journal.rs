@@ -13,7 +13,7 @@ pub(crate) const ROLES: usize = 8;
 pub(crate) const RECORDS: usize = 4_096;
 const WORDS: usize = 16;
 const HEADER: usize = 64;
-const OPS: usize = 48;
+const OPS: usize = 96;
 
 /// What is done to a region: the rows of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,13 +51,42 @@ pub(crate) enum Op {
     FinishUpdate,
     Admit,
     AdmitInsert,
+    Add,
+    AddInsert,
+    AddReclaim,
+    AddWithin,
+    CounterGet,
+    Stripe,
+    StripedAdd,
+    StripedWithin,
+    Gather,
+    Begin,
+    BeginTakeOver,
+    BeginDone,
+    Finish,
+    Abandon,
+    LookOnce,
     OpenSession,
     CloseSession,
     Create,
+    Share,
+    ShareBeside,
+    ShareWait,
+    ReleaseShare,
+    LeaveOthers,
+    RenewShare,
+    Upgrade,
+    UpgradeWait,
+    Downgrade,
+    DowngradeUpgraded,
+    BreakShared,
+    TakePermits,
+    WaitPermits,
+    ReleasePermits,
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 35] = [
+    pub(crate) const ALL: [(Self, &'static str); 64] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -90,9 +119,38 @@ impl Op {
         (Self::FinishUpdate, "limiter: finish another's change"),
         (Self::Admit, "fence: admit"),
         (Self::AdmitInsert, "fence: admit, first"),
+        (Self::Add, "counter: add"),
+        (Self::AddInsert, "counter: add, first"),
+        (Self::AddReclaim, "counter: add, reclaiming one at 0"),
+        (Self::AddWithin, "counter: add within bounds"),
+        (Self::CounterGet, "counter: get"),
+        (Self::Stripe, "striped counter: make one"),
+        (Self::StripedAdd, "striped counter: add"),
+        (Self::StripedWithin, "striped counter: add within bounds"),
+        (Self::Gather, "striped counter: add and tell the sum"),
+        (Self::Begin, "once: begin"),
+        (Self::BeginTakeOver, "once: take over from the dead"),
+        (Self::BeginDone, "once: begin, read the result"),
+        (Self::Finish, "once: finish"),
+        (Self::Abandon, "once: abandon"),
+        (Self::LookOnce, "once: look"),
         (Self::OpenSession, "session: open"),
         (Self::CloseSession, "session: close"),
         (Self::Create, "region: create"),
+        (Self::Share, "share, free"),
+        (Self::ShareBeside, "share, beside another"),
+        (Self::ShareWait, "share, parked in the queue"),
+        (Self::ReleaseShare, "release of the last share"),
+        (Self::LeaveOthers, "release of one share of two"),
+        (Self::RenewShare, "renew a share"),
+        (Self::Upgrade, "upgrade, alone"),
+        (Self::UpgradeWait, "upgrade, waiting for another"),
+        (Self::Downgrade, "downgrade"),
+        (Self::DowngradeUpgraded, "downgrade after an upgrade"),
+        (Self::BreakShared, "break of shares"),
+        (Self::TakePermits, "permits: take"),
+        (Self::WaitPermits, "permits: parked in the queue"),
+        (Self::ReleasePermits, "permits: release"),
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -130,9 +188,9 @@ pub(crate) struct Record {
     pub(crate) outcome: Outcome,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// The token that was granted.
+    /// The token that was granted; of a beginning that was refused, the one that its result tells of.
     pub(crate) token: u64,
-    /// Until when the holder may take the lock for its own.
+    /// Until when the holder may take the lock for its own, or what was finished is kept at least.
     pub(crate) valid_until_ns: u64,
     /// When the holder began to give it up; 0 if it has not.
     pub(crate) left_ns: u64,
@@ -142,7 +200,12 @@ pub(crate) struct Record {
     pub(crate) by: u64,
     /// The limit that a check ran under.
     pub(crate) limit: u64,
+    /// How much of what it is of a hold has, of [`WHOLE`].
+    pub(crate) part: u64,
 }
+
+/// All of a lock or of a semaphore's permits. Divides by the number of those.
+pub(crate) const WHOLE: u64 = 12;
 
 /// A mapping that all of a test's processes share.
 #[derive(Clone, Copy)]
@@ -167,6 +230,7 @@ const LEFT: usize = 7;
 const SEEN: usize = 8;
 const BY: usize = 9;
 const LIMIT: usize = 10;
+const PART: usize = 11;
 
 impl Journal {
     /// Shared with every child forked from now on.
@@ -243,6 +307,7 @@ impl Journal {
         words[KEY].store(key, SeqCst);
         words[ARGUMENT].store(argument, SeqCst);
         words[BY].store(by, SeqCst);
+        words[PART].store(WHOLE, SeqCst);
         words[START].store(now_ns(), SeqCst);
         // Last: what a process that dies before has not begun is no record.
         words[STATE].store((op as u64) << 8, SeqCst);
@@ -289,6 +354,7 @@ impl Journal {
                     seen_ns: get(SEEN),
                     by: get(BY),
                     limit: get(LIMIT),
+                    part: get(PART),
                 });
             }
         }
@@ -309,6 +375,10 @@ impl Journal {
 impl Entry {
     pub(crate) fn set_limit(&self, limit: u64) {
         self.words[LIMIT].store(limit, SeqCst);
+    }
+
+    pub(crate) fn set_part(&self, part: u64) {
+        self.words[PART].store(part, SeqCst);
     }
 
     /// Until when the lock is claimed. Set before the outcome, and anew by each renewal.

@@ -1,6 +1,7 @@
 //! The oracle: what a journal must never show, whoever died or stood still when it was written.
 //!
-//! - **Exclusion**: the times for which two holders took one lock for their own never overlap. Such a
+//! - **Exclusion**: those who took one lock or semaphore for their own at one time never had more of it than
+//!   there is: alone all, shared a part. Such a
 //!   time begins when the acquire returned, and ends when the holder began to give it up, or was last
 //!   known to be alive, when its own lease ended, or when the lock was broken.
 //! - **Tokens**: none is granted twice; of two grants, one of which returned before the other was
@@ -8,9 +9,13 @@
 //!   outcome may have taken, unless idle locks were reclaimed.
 //! - **Limits**: in every interval of length w, checks that lie wholly within it were allowed at most
 //!   B + r·w; a check is refused only if those allowed, and those of unknown outcome, leave no room.
+//! - **Counters**: see [`oracle_counter`](crate::oracle_counter).
 //! - **Fences**: what is admitted never falls; what is rejected was overtaken.
+//! - **Onces**: attempts exclude each other and have tokens as holds do. A result that is read is one that
+//!   the attempt it tells of stored, and no late owner's; while one is kept, nobody begins.
 
-use crate::journal::{Journal, Op, Outcome, Record};
+use crate::journal::{Journal, Op, Outcome, Record, WHOLE};
+use crate::oracle_counter::judge_counter;
 use std::collections::BTreeMap;
 
 /// By how much two processes' fast clocks may disagree, in nanoseconds.
@@ -65,6 +70,8 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     let mut by_lock: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     let mut by_limit: BTreeMap<(u64, u64), Vec<Record>> = BTreeMap::new();
     let mut by_fence: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    let mut by_counter: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    let mut by_once: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     for record in records {
         match kind(record.op) {
             Kind::Grant | Kind::Adopt | Kind::End => {
@@ -75,6 +82,8 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
                 .or_default()
                 .push(record),
             Kind::Admit => by_fence.entry(record.key).or_default().push(record),
+            Kind::Count => by_counter.entry(record.key).or_default().push(record),
+            Kind::Begin | Kind::Finish => by_once.entry(record.key).or_default().push(record),
             Kind::Other => {}
         }
     }
@@ -92,6 +101,18 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     for (key, records) in &by_fence {
         judge_fence(*key, records, &mut problems);
     }
+    for (key, records) in &by_counter {
+        judge_counter(*key, records, &mut problems);
+    }
+    for (key, records) in &by_once {
+        let begun = Rules {
+            are_tokens_consecutive: false,
+            ..*rules
+        };
+        judge_tokens(*key, records, &begun, &mut problems);
+        judge_exclusion(*key, records, &last_seen_ns, &mut problems);
+        judge_results(*key, records, &mut problems);
+    }
     problems
 }
 
@@ -104,6 +125,11 @@ enum Kind {
     End,
     Check,
     Admit,
+    Count,
+    /// Grants a new token of a once, or reads its result.
+    Begin,
+    /// Ends an attempt.
+    Finish,
     Other,
 }
 
@@ -121,9 +147,16 @@ fn kind(op: Op) -> Kind {
         | Op::Reclaim
         | Op::ReclaimLong
         | Op::ReclaimHeld
-        | Op::Refuse => Kind::Grant,
-        Op::Adopt => Kind::Adopt,
-        Op::Break | Op::ReleaseToken => Kind::End,
+        | Op::Refuse
+        | Op::Share
+        | Op::ShareBeside
+        | Op::ShareWait
+        | Op::Upgrade
+        | Op::UpgradeWait
+        | Op::TakePermits
+        | Op::WaitPermits => Kind::Grant,
+        Op::Adopt | Op::Downgrade | Op::DowngradeUpgraded => Kind::Adopt,
+        Op::Break | Op::BreakShared | Op::ReleaseToken => Kind::End,
         Op::Check
         | Op::CheckInsert
         | Op::CheckLong
@@ -132,7 +165,18 @@ fn kind(op: Op) -> Kind {
         | Op::CheckReclaim
         | Op::CheckConvert => Kind::Check,
         Op::Admit | Op::AdmitInsert => Kind::Admit,
-        Op::Release
+        Op::Add
+        | Op::AddInsert
+        | Op::AddReclaim
+        | Op::AddWithin
+        | Op::CounterGet
+        | Op::StripedAdd
+        | Op::StripedWithin
+        | Op::Gather => Kind::Count,
+        Op::Begin | Op::BeginTakeOver | Op::BeginDone => Kind::Begin,
+        Op::Finish | Op::Abandon => Kind::Finish,
+        Op::LookOnce
+        | Op::Release
         | Op::HandOn
         | Op::Renew
         | Op::Detach
@@ -141,14 +185,21 @@ fn kind(op: Op) -> Kind {
         | Op::FinishUpdate
         | Op::OpenSession
         | Op::CloseSession
-        | Op::Create => Kind::Other,
+        | Op::Create
+        | Op::ReleaseShare
+        | Op::LeaveOthers
+        | Op::RenewShare
+        | Op::ReleasePermits
+        | Op::Stripe => Kind::Other,
     }
 }
 
 fn judge_tokens(key: u64, records: &[Record], rules: &Rules<'_>, problems: &mut Vec<String>) {
     let mut grants: Vec<&Record> = records
         .iter()
-        .filter(|record| matches!(kind(record.op), Kind::Grant) && record.outcome == Outcome::Yes)
+        .filter(|record| {
+            matches!(kind(record.op), Kind::Grant | Kind::Begin) && record.outcome == Outcome::Yes
+        })
         .collect();
     grants.sort_by_key(|grant| grant.token);
     for pair in grants.windows(2) {
@@ -193,7 +244,7 @@ fn judge_exclusion(
     let mut claims: Vec<(u64, u64, &Record)> = records
         .iter()
         .filter(|record| {
-            matches!(kind(record.op), Kind::Grant | Kind::Adopt)
+            matches!(kind(record.op), Kind::Grant | Kind::Adopt | Kind::Begin)
                 && record.outcome == Outcome::Yes
                 && record.is_settled
         })
@@ -208,6 +259,8 @@ fn judge_exclusion(
                 matches!(kind(end.op), Kind::End | Kind::Adopt)
                     && !std::ptr::eq(*end, hold)
                     && match end.outcome {
+                        // A break of shares ends all that there are.
+                        Outcome::Yes if end.op == Op::BreakShared => end.end_ns > hold.start_ns,
                         Outcome::Yes => end.token == hold.token && end.end_ns > hold.start_ns,
                         Outcome::No => false,
                         Outcome::Unknown => true,
@@ -220,14 +273,16 @@ fn judge_exclusion(
         .filter(|(from_ns, until_ns, _)| from_ns < until_ns)
         .collect();
     claims.sort_by_key(|(from_ns, ..)| *from_ns);
-    for pair in claims.windows(2) {
-        let ((_, until_ns, one), (from_ns, _, two)) = (&pair[0], &pair[1]);
-        if from_ns < until_ns {
+    let mut at_once: Vec<(u64, &Record)> = Vec::new();
+    for (from_ns, until_ns, hold) in claims {
+        at_once.retain(|(until_ns, _)| *until_ns > from_ns);
+        let taken: u64 = at_once.iter().map(|(_, other)| other.part).sum();
+        if taken + hold.part > WHOLE {
             problems.push(format!(
-                "lock {key}: two hold it for {} ns: {one:?} and {two:?}",
-                until_ns - from_ns
+                "lock {key}: two hold it, or too many have a part: {hold:?} beside {at_once:?}"
             ));
         }
+        at_once.push((until_ns, hold));
     }
 }
 
@@ -337,6 +392,39 @@ fn judge_fence(key: u64, records: &[Record], problems: &mut Vec<String>) {
     }
 }
 
+fn judge_results(key: u64, records: &[Record], problems: &mut Vec<String>) {
+    let is_finish = |record: &Record, token: u64| {
+        record.op == Op::Finish && record.argument == token && record.outcome != Outcome::No
+    };
+    for begin in records {
+        if !matches!(kind(begin.op), Kind::Begin) {
+            continue;
+        }
+        if begin.outcome == Outcome::No && begin.token != 0 {
+            let stored = |record: &&Record| {
+                is_finish(record, begin.token) && record.start_ns <= begin.end_ns
+            };
+            if !records.iter().any(|record| stored(&record)) {
+                problems.push(format!(
+                    "once {key}: nobody stored what was read: {begin:?}"
+                ));
+            }
+        }
+        if begin.outcome == Outcome::Yes && begin.is_settled {
+            // Before the other one began, and kept after this one was through.
+            let is_kept = |record: &&Record| {
+                record.op == Op::Finish
+                    && record.outcome == Outcome::Yes
+                    && record.end_ns < begin.start_ns
+                    && record.valid_until_ns > begin.end_ns + CLOCK_SLACK_NS
+            };
+            if let Some(finish) = records.iter().find(is_kept) {
+                problems.push(format!("once {key}: {begin:?} began after {finish:?}"));
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,6 +462,14 @@ mod tests {
         second.leave();
         third.leave();
         assert!(found(&journal, "two hold it"));
+
+        journal.reset();
+        for by in 1..=3 {
+            grant(&journal, by, by).set_part(WHOLE / 3);
+        }
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
+        grant(&journal, 4, 4).set_part(1);
+        assert!(found(&journal, "too many have a part"));
 
         journal.reset();
         grant(&journal, 1, 5).leave();
@@ -415,5 +511,28 @@ mod tests {
         assert!(found(&journal, "rejected for nothing"));
         journal.begin(1, 1, Op::Admit, 1, 4).end(Outcome::Yes, 0);
         assert!(found(&journal, "admitted after"));
+
+        let begin = |outcome, token| journal.begin(1, 1, Op::Begin, 1, 0).end(outcome, token);
+        let finish = |token, outcome| {
+            let entry = journal.begin(1, 1, Op::Finish, 1, token);
+            entry.claim_until(u64::MAX);
+            entry.end(outcome, token);
+        };
+        journal.reset();
+        begin(Outcome::Yes, 5);
+        finish(5, Outcome::No);
+        begin(Outcome::Yes, 6);
+        finish(6, Outcome::Yes);
+        begin(Outcome::No, 6);
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
+        begin(Outcome::No, 5);
+        assert!(found(&journal, "nobody stored what was read"));
+
+        journal.reset();
+        begin(Outcome::Yes, 5);
+        finish(5, Outcome::Yes);
+        assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
+        begin(Outcome::Yes, 6);
+        assert!(found(&journal, "began after"));
     }
 }

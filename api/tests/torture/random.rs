@@ -2,7 +2,7 @@
 //! of an operation, some from outside at any moment; others stop before a random step and go on a while
 //! later. The journal is judged after each.
 
-use crate::actor::{Actor, LONG, name_of};
+use crate::actor::{Actor, Begin, LONG, name_of};
 use crate::journal::{Journal, Op, RECORDS};
 use crate::oracle::{Bucket, Rules, judge};
 use crate::process::{Fate, alone, fork, hang_guard, in_lanes, now_ns, poll, shared_words, signal};
@@ -22,11 +22,11 @@ const WORKERS: usize = 4;
 const LANES: usize = 3;
 /// No operation takes more steps; a change of a limit looks at each cell of a table with room.
 const STEPS_MAX: usize = 1 << 15;
-const OPS: usize = 48;
+const OPS: usize = 64;
 
 /// Every table full, everything reclaimed and displaced all the time.
 const TIGHT: Caps = Caps {
-    objects: 16,
+    objects: 26,
     limiter_keys: 12,
     sessions: 8,
     waiters: 6,
@@ -43,7 +43,7 @@ const ROOMY: Caps = Caps {
 };
 
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 18] = [
+const MIX: [Op; 22] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -60,6 +60,14 @@ const MIX: [Op; 18] = [
     Op::CheckLong,
     Op::UpdateLimit,
     Op::Admit,
+    Op::Add,
+    Op::AddWithin,
+    Op::StripedAdd,
+    Op::Gather,
+    Op::Begin,
+    Op::Finish,
+    Op::Abandon,
+    Op::LookOnce,
     Op::OpenSession,
     Op::CloseSession,
 ];
@@ -69,6 +77,15 @@ const AIM: usize = 16;
 const TOKENS: usize = 8;
 
 const FENCE: u64 = 30;
+/// A counter that only rises, and one that keeps its bounds.
+const HITS: u64 = 31;
+const STOCK: u64 = 32;
+/// A striped counter.
+const STRIPED: u64 = 33;
+/// The keys of onces.
+const ONCES: [u64; 3] = [1, 2, LONG + 1];
+/// How long their results are kept.
+const KEPT: Duration = Duration::from_millis(2);
 
 /// A process at random work.
 struct Worker {
@@ -155,7 +172,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..16) {
+        match self.random.u32(0..23) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -216,6 +233,36 @@ impl Worker {
                 let key = self.random.u64(5..8);
                 self.actor.check(op, &limiters.changing, WIDER, key, 1);
             }
+            15 => {
+                let hits = space.counter(&name_of(HITS)).expect("a name");
+                let op = self.op(Op::Add);
+                self.actor.add(op, &hits, HITS, self.random.i64(1..4));
+            }
+            16 => {
+                let stock = space.counter(&name_of(STOCK)).expect("a name");
+                let op = self.op(Op::AddWithin);
+                let delta = self.random.i64(-3..4);
+                self.actor.add_within(op, &stock, STOCK, delta);
+                self.actor.get(&stock, STOCK);
+            }
+            17 => {
+                let striped = space.counter(&name_of(STRIPED)).expect("a name");
+                let Ok(striped) = striped.striped() else {
+                    return;
+                };
+                for _ in 0..self.random.u32(1..24) {
+                    let op = self.op(Op::StripedAdd);
+                    let delta = self.random.i64(-3..4);
+                    self.actor.striped_add(op, &striped, STRIPED, delta);
+                }
+            }
+            18 => {
+                let plain = space.counter(&name_of(STRIPED)).expect("a name");
+                let op = self.op(Op::Gather);
+                self.actor.add(op, &plain, STRIPED, 1);
+                self.actor.get(&plain, STRIPED);
+            }
+            15..=17 => self.do_once(space),
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
                 let token = tokens.fetch_add(1, SeqCst) + 4 - self.random.u64(0..4);
@@ -248,6 +295,36 @@ impl Worker {
         }
         let op = self.op(Op::Release);
         self.actor.release(op, held);
+    }
+
+    /// Begins at one of a few keys, and ends what it has begun one way or another.
+    fn do_once(&mut self, space: &Space) {
+        let key = ONCES[self.random.usize(0..ONCES.len())];
+        let ttl = [Duration::from_millis(2), LONG_TTL][self.random.usize(0..2)];
+        let op = self.op(Op::Begin);
+        let begun = self.actor.begin(op, space, key, ttl);
+        match (begun, self.random.u32(0..5)) {
+            (Ok(Begin::Started(owned)), 0) => {
+                let op = self.op(Op::Abandon);
+                self.actor.abandon(op, owned);
+            }
+            (Ok(Begin::Started(owned)), 1) => {
+                let until_ns = now_ns() + 3_000_000;
+                while now_ns() < until_ns {
+                    std::thread::yield_now();
+                }
+                let op = self.op(Op::Finish);
+                self.actor.finish(op, owned, KEPT);
+            }
+            (Ok(Begin::Started(owned)), _) => {
+                let op = self.op(Op::Finish);
+                self.actor.finish(op, owned, KEPT);
+            }
+            _ => {
+                let op = self.op(Op::LookOnce);
+                self.actor.look(op, space, key);
+            }
+        }
     }
 
     /// Detaches a hold, then ends it by its token, or takes it back first.
@@ -403,7 +480,12 @@ impl Arena<'_> {
             for key in [1, 2, 3, LONG + 1] {
                 actor.break_lock(Op::Break, &space, key);
             }
-            // What stays for good: three limiters, and the fence.
+            for key in ONCES {
+                while let Some(owned) = actor.must_begin(&space, key, LONG_TTL)
+                    && !actor.finish(Op::Finish, owned, KEPT)
+                {}
+            }
+            // What stays for good: three limiters, the fence, and a striped counter.
             let fence = space.fence(&name_of(FENCE)).expect("a name");
             fence.admit(u64::MAX >> 12).expect("the highest");
             for (name, limit) in [("day", DAY), ("fast", FAST), ("changing", WIDER)] {
@@ -411,12 +493,19 @@ impl Arena<'_> {
                 let limiter = space.limiter_updated(name, text).expect("a limiter opens");
                 limiter.check("the last", 0).map(drop).expect("a check");
             }
-            // Long keys of the fast limit are idle in a moment, and then make room.
+            for key in [HITS, STOCK, STRIPED] {
+                let counter = space.counter(&name_of(key)).expect("a name");
+                actor.get(&counter, key);
+                counter.swap(0).expect("a swap");
+            }
+            let striped = space.counter(&name_of(STRIPED)).expect("a name");
+            striped.striped().map(drop).expect("room");
+            // Long keys of the fast limit and results are idle in a moment, and then make room.
             let full_again_ns = now_ns() + 5_000_000;
             while now_ns() < full_again_ns {
                 std::thread::yield_now();
             }
-            all_is_well_but(&actor, &space, 1, 4, 0);
+            all_is_well_but(&actor, &space, 1, 13, 0);
         });
         let fate = crate::process::wait(pid);
         assert_eq!(fate, Fate::Exited(0), "who comes after");

@@ -197,9 +197,19 @@ impl Cue {
         }
     }
 
+    /// Whether the scene is of this operation.
+    pub(crate) fn is_of(&self, op: Op) -> bool {
+        self.op == op
+    }
+
     /// Whether the operation is one that waits for a lock.
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self.op, Op::Wait | Op::Future)
+        matches!(self.op, Op::Wait | Op::Future | Op::ShareWait)
+    }
+
+    /// Whether it is one that waits for permits.
+    pub(crate) fn is_waiting_for_permits(&self) -> bool {
+        self.op == Op::WaitPermits
     }
 
     /// Companion: lets a stopped victim go on.

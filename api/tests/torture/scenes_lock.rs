@@ -63,6 +63,19 @@ fn waits_at_once(space: &Space) -> u32 {
     count
 }
 
+/// How many can share locks, or have permits, at once.
+fn shares_at_once(space: &Space) -> u32 {
+    let lock = space.lock("shared").expect("a name");
+    let mut shares = Vec::new();
+    loop {
+        match lock.try_acquire_shared() {
+            Ok(share) => shares.push(share.expect("shared")),
+            Err(Error::Engine(sprag_core::Error::Full { .. })) => return shares.len() as u32,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// How many more sessions can open.
 fn sessions_at_once(actor: &Actor) -> u32 {
     let mut spaces = Vec::new();
@@ -102,6 +115,7 @@ pub(crate) fn all_is_well_but(
         assert_eq!(long, most, "long names at once");
     }
     assert_eq!(waits_at_once(space), caps.waiters, "waits at once");
+    assert_eq!(shares_at_once(space), caps.permits, "shares at once");
     assert_eq!(
         sessions_at_once(actor),
         caps.sessions - 1,
@@ -153,7 +167,7 @@ pub(crate) fn look_after(actor: &Actor, cue: &Cue, space: &Space, key: u64) {
     look_after_from(actor, cue, space, key, turn);
 }
 
-fn look_after_from(actor: &Actor, cue: &Cue, space: &Space, key: u64, turn: Turn) {
+pub(crate) fn look_after_from(actor: &Actor, cue: &Cue, space: &Space, key: u64, turn: Turn) {
     if let Some(held) = let_go_on(actor, cue, space, key, turn) {
         assert!(held.hold.is_held(), "a stale step ended another's hold");
         assert!(actor.release(Op::Release, held));
@@ -161,7 +175,7 @@ fn look_after_from(actor: &Actor, cue: &Cue, space: &Space, key: u64, turn: Turn
 }
 
 /// Looks after `key` until the victim is gone; the hold that was taken while it was stopped, if any.
-fn let_go_on<'s>(
+pub(crate) fn let_go_on<'s>(
     actor: &Actor,
     cue: &Cue,
     space: &'s Space,
@@ -195,7 +209,7 @@ fn let_go_on<'s>(
     kept
 }
 
-fn companion_of_free(actor: &Actor, cue: &Cue) {
+pub(crate) fn companion_of_free(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     let held = actor.must_acquire(&space, KEY, LONG_TTL);
     assert!(actor.release(Op::Release, held));
@@ -204,7 +218,7 @@ fn companion_of_free(actor: &Actor, cue: &Cue) {
     all_is_well(actor, &space, KEY, 0);
 }
 
-fn end_of_victim(actor: &Actor, cue: &Cue, held: Option<Held<'_>>) {
+pub(crate) fn end_of_victim(actor: &Actor, cue: &Cue, held: Option<Held<'_>>) {
     cue.through();
     if let Some(held) = held {
         actor.release(Op::Release, held);
@@ -221,7 +235,7 @@ fn acquire(actor: &Actor, cue: &Cue) {
 }
 
 /// Gives another process a millisecond to get further. Nothing hangs on whether it does.
-fn pause() {
+pub(crate) fn pause() {
     let until_ns = now_ns() + 1_000_000;
     while now_ns() < until_ns {
         std::thread::yield_now();
@@ -229,7 +243,7 @@ fn pause() {
 }
 
 /// Holds the lock until the victim is in its operation, and a little longer.
-fn companion_of_wait(actor: &Actor, cue: &Cue) {
+pub(crate) fn companion_of_wait(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     let held = actor.must_acquire(&space, KEY, LONG_TTL);
     cue.ready();
@@ -301,7 +315,7 @@ fn cancel(actor: &Actor, cue: &Cue) {
     end_of_victim(actor, cue, held);
 }
 
-fn hold_for_victim<'s>(actor: &Actor, cue: &Cue, space: &'s Space) -> Held<'s> {
+pub(crate) fn hold_for_victim<'s>(actor: &Actor, cue: &Cue, space: &'s Space) -> Held<'s> {
     actor
         .try_acquire(Op::Acquire, space, KEY, cue.case.ttl)
         .expect("room")
@@ -400,7 +414,7 @@ fn die_holding(actor: &Actor) {
     std::mem::forget(space);
 }
 
-fn companion_of_nothing(actor: &Actor, cue: &Cue) {
+pub(crate) fn companion_of_nothing(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     cue.ready();
     look_after(actor, cue, &space, KEY);
@@ -458,7 +472,7 @@ fn release_token(actor: &Actor, cue: &Cue) {
     cue.through();
 }
 
-fn companion_of_break(actor: &Actor, cue: &Cue) {
+pub(crate) fn companion_of_break(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     let held = actor.must_acquire(&space, KEY, LONG_TTL);
     cue.ready();

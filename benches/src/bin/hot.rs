@@ -37,6 +37,8 @@ enum WorkName {
     CheckBatch,
     Refuse,
     Lock,
+    Add,
+    AddStriped,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -47,6 +49,8 @@ enum SideName {
     GovernorByDefault,
     KeyedLock,
     Lockable,
+    Map,
+    Lines,
 }
 
 fn main() -> Result<()> {
@@ -56,6 +60,8 @@ fn main() -> Result<()> {
         WorkName::CheckBatch => Work::CheckBatch,
         WorkName::Refuse => Work::Refuse,
         WorkName::Lock => Work::Lock,
+        WorkName::Add => Work::Add,
+        WorkName::AddStriped => Work::AddStriped,
     };
     let mut case = Case::hot("profiled", work).uniform(options.keys);
     if options.zipf {
@@ -84,5 +90,7 @@ fn side(case: &Case, side: SideName, effort: Effort) -> Result<Side> {
         SideName::GovernorByDefault => peers::side(case, Peer::GovernorByDefault, effort),
         SideName::KeyedLock => peers::side(case, Peer::KeyedLock, effort),
         SideName::Lockable => peers::side(case, Peer::LockPool, effort),
+        SideName::Map => peers::side(case, Peer::Map, effort),
+        SideName::Lines => peers::side(case, Peer::Lines, effort),
     }
 }

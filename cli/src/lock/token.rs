@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 use sprag::{Hold, Lock};
 
-use super::shown::Shown;
 use super::{Args, Error};
 use crate::printable::Name;
+use crate::shown::Shown;
 use crate::{output, span};
 
 /// What was done, as `--json` prints it.

@@ -17,7 +17,8 @@ use std::time::Duration;
 use libc::c_int;
 use sprag::{Hold, Lock};
 
-use super::{Error, signals};
+use super::Error;
+use crate::supervise::signals;
 use crate::{clock, span};
 
 /// What ends a wait.

@@ -70,6 +70,14 @@ impl World {
         command
     }
 
+    /// `sprag --at URL once`.
+    pub(crate) fn once(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sprag"));
+        command.args(["--at", &self.url(), "once"]);
+        command.current_dir(self.dir.path());
+        command
+    }
+
     /// Runs `sprag lock` with these arguments to its end.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Finished {
         Running::start(self.lock().args(args)).finish()

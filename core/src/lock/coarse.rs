@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 #[cfg(all(not(loom), target_os = "linux"))]
 use crate::object::serial;
 use crate::object::{OWN, Objects};
-use crate::pool::{POOLED, Pool, is_pooled};
+use crate::pool::{Pool, is_pooled};
 use crate::region::{CELLS_PER_BLOCK, Region};
 use crate::session::SessionId;
 use crate::sync::{Wide, fence};
@@ -67,11 +67,12 @@ impl Coarse {
     }
 }
 
-/// Whether the gate of a partition is shut, or must be looked at more closely.
+/// Whether the gate of a partition, the low half of its word, is shut or must be looked at more closely: it is
+/// *pooled*, *held* or has a *queue*.
 #[inline(always)]
-pub(crate) fn is_shut(gate: u128) -> bool {
-    const HELD: u128 = 1 << 3;
-    gate & (POOLED | HELD | QUEUE) != 0
+pub(crate) fn is_shut(gate: u64) -> bool {
+    const SHUT: u64 = 0b111 << 2;
+    gate & SHUT != 0
 }
 
 /// What taking several words together came to.
@@ -183,7 +184,7 @@ impl Engine {
         let at = self.lock_at(gate);
         for _ in 0..ROUNDS_MAX {
             let state = self.region.wide(at).load();
-            if !is_shut(state) || phase(state) != LIVE {
+            if !is_shut(state as u64) || phase(state) != LIVE {
                 return Answer::Yes;
             }
             let found = Found {
@@ -493,7 +494,7 @@ impl Engine {
                 if Pool::decode(state).used == 0 {
                     return None;
                 }
-                match self.reap(found.cell, asker.by, asker.now_ns, asker.probe) {
+                match self.reap(found.cell, state, asker.by, asker.now_ns, asker.probe) {
                     Ok(()) => Answer::Again,
                     Err(next_us) => Answer::No {
                         look_again_ns: next_us.saturating_mul(1_000),

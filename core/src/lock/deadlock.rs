@@ -42,7 +42,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use std::fmt;
 
 /// Where the mark of a permit lies in its line.
-const PERMIT_MARK: usize = 40;
+const PERMIT_MARK: usize = 48;
 /// Where the mark of a lock lies in its line.
 pub(crate) const MARK: usize = OWN + 8;
 

@@ -13,13 +13,14 @@
 use super::{Attempt, Broken, Grant, LIVE, Released, State};
 use crate::admission::{Asker, Wants};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::object::{Name, Object, TOKEN_MAX};
 use crate::permit::Permit;
-use crate::pool::{Mode, Pool, is_pooled};
+use crate::pool::{Mode, POOLED, Pool, is_pooled};
 use crate::session::{Process, SessionId};
-use crate::table::{Found, ROUNDS_MAX, phase};
+use crate::table::{Entry as _, Found, ROUNDS_MAX, phase};
 use crate::waiter::Wake;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// The answer to an attempt to have alone what one shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +58,23 @@ impl Engine {
         }
     }
 
-    /// Whether a hold shares its lock, rather than have it alone. A few loads.
+    /// Whether a hold shares its lock, or has permits of a semaphore, rather than have a lock alone. A few
+    /// loads.
     pub fn is_shared(&self, grant: &Grant) -> bool {
         grant.permit().is_some_and(|index| {
             let raw = self.objects.state(&self.region, grant.cell()).load();
-            is_pooled(raw) && Pool::decode(raw).mode() != Mode::Exclusive(index)
+            is_pooled(raw)
+                && (!self.is_lock(grant.cell())
+                    || Pool::decode(raw).mode() != Mode::Exclusive(index))
         })
+    }
+
+    /// Only a lock has two ways of being held.
+    fn check_is_lock(&self, grant: &Grant) -> Result<()> {
+        if self.is_lock(grant.cell()) {
+            return Ok(());
+        }
+        Err(Error::NotALock { token: grant.token })
     }
 
     /// Takes alone what the caller shares by `grant`, if nobody else shares it any more; else makes the
@@ -86,12 +98,22 @@ impl Engine {
             if !self.is_held(grant, now_ns) || !is_pooled(state) {
                 return Ok(Upgrade::NotHeld);
             }
+            self.check_is_lock(grant)?;
             self.follow_step(cell, state);
             let pool = Pool::decode(state);
             match pool.mode() {
-                Mode::Exclusive(_) | Mode::Upgrading(_)
-                    if pool.mode() != Mode::Upgrading(index) =>
-                {
+                // It has what it wants, but for the lease.
+                Mode::Exclusive(own) if own == index => {
+                    let renewed = self.renew_permit(index, grant.word, None, now_ns, lease_ns);
+                    return Ok(renewed.map_or(Upgrade::NotHeld, |permit| {
+                        Upgrade::Granted(Grant::of_permit(pool.token, index, permit.encode()))
+                    }));
+                }
+                Mode::Exclusive(other) | Mode::Upgrading(other) if other != index => {
+                    // Unless that one is dead, or its lease is over.
+                    if self.reap(cell, state, by, now_ns, true).is_ok() {
+                        continue;
+                    }
                     return Ok(Upgrade::Conflict);
                 }
                 _ => {}
@@ -105,7 +127,7 @@ impl Engine {
                 continue;
             }
             // The dead share nothing any more.
-            if self.reap(cell, by, now_ns, true).is_ok() {
+            if self.reap(cell, state, by, now_ns, true).is_ok() {
                 continue;
             }
             let waiting = pool.with_mode(Mode::Upgrading(index)).encode();
@@ -119,7 +141,7 @@ impl Engine {
                 return Ok(Upgrade::Shared);
             }
         }
-        Err(crate::Error::Damaged {
+        Err(Error::Damaged {
             what: "a lock never settles",
         })
     }
@@ -135,6 +157,7 @@ impl Engine {
         // The lease first: once that is over, so is the hold.
         let (now_ns, lease_ns) = (asker.now_ns, asker.lease_ns);
         let permit = self.renew_permit(index, grant.word, None, now_ns, lease_ns)?;
+        let before = self.permit_token(index).load(Relaxed);
         let pool = Pool::decode(found.state);
         let token = pool.token + 1;
         if token > TOKEN_MAX {
@@ -143,7 +166,7 @@ impl Engine {
         let alone = Pool { token, ..pool }.with_mode(Mode::Exclusive(index));
         let word = self.region.wide(found.at);
         word.compare_exchange(found.state, alone.encode()).ok()?;
-        self.set_permit_token(index, token);
+        self.replace_permit_token(index, permit, before, token);
         Some(Grant::of_permit(token, index, permit.encode()))
     }
 
@@ -151,7 +174,7 @@ impl Engine {
     /// let in now: the one to wake.
     pub fn end_upgrade(&self, grant: &Grant, now_ns: u64) -> Option<Wake> {
         let index = grant.permit()?;
-        self.set_mode(grant.cell(), Mode::Upgrading(index), now_ns)
+        self.share_plainly(grant, Mode::Upgrading(index), now_ns)
     }
 
     /// Goes on sharing a lock that the caller has alone, under the same token and lease. The grant that
@@ -161,7 +184,8 @@ impl Engine {
             if !self.is_held(grant, now_ns) {
                 return Ok(None);
             }
-            let wake = self.set_mode(grant.cell(), Mode::Exclusive(index), now_ns);
+            self.check_is_lock(grant)?;
+            let wake = self.share_plainly(grant, Mode::Exclusive(index), now_ns);
             return Ok(Some((*grant, wake)));
         }
         let cell = grant.cell;
@@ -172,7 +196,7 @@ impl Engine {
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
             let state = State::decode(raw);
-            let is_held = phase(raw) == LIVE && !is_pooled(raw) && state.is_of(grant);
+            let is_held = phase(raw) == LIVE && raw & POOLED == 0 && state.is_of(grant);
             if !is_held || state.has_expired(now_ns / 1_000) {
                 return Ok(None);
             }
@@ -188,13 +212,21 @@ impl Engine {
         Ok(None)
     }
 
-    /// Puts a lock that is in mode `from` back into plain shared use, and finds whom that lets in.
-    fn set_mode(&self, cell: u32, from: Mode, now_ns: u64) -> Option<Wake> {
+    /// Puts the lock of `grant` back from mode `from`, which names its permit, into plain shared use, and
+    /// finds whom that lets in.
+    pub(crate) fn share_plainly(&self, grant: &Grant, from: Mode, now_ns: u64) -> Option<Wake> {
+        let (index, cell) = (grant.permit()?, grant.cell());
         let word = self.objects.state(&self.region, cell);
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
             let pool = Pool::decode(raw);
-            if phase(raw) != LIVE || !is_pooled(raw) || pool.mode() != from {
+            // Asked after the word was read: then the permit that it names is this hold's, and not that of
+            // a later one which has the same. An upgrade goes with its hold, should that be handed on.
+            let is_its = match from {
+                Mode::Exclusive(_) => self.is_held(grant, now_ns),
+                _ => self.is_permit_of(index, grant.word),
+            };
+            if !is_pooled(raw) || pool.mode() != from || !is_its {
                 return None;
             }
             let shared = pool.with_mode(Mode::Shared);
@@ -213,8 +245,13 @@ impl Engine {
         by: Process,
         now_ns: u64,
     ) -> Option<Broken> {
-        let token = Pool::decode(self.objects.state(&self.region, cell).load()).token;
-        if !self.end_members(cell, now_ns) {
+        let line = self.region.line(self.objects.at(cell));
+        let mut token = 0;
+        let is_broken = self.end_members(cell, now_ns, |raw| {
+            token = Pool::decode(raw).token;
+            is_pooled(raw) && object.matches(&self.region, line, raw)
+        });
+        if !is_broken {
             return None;
         }
         self.note_break(object.name, token, by, now_ns);

@@ -1,7 +1,7 @@
 //! A region from another boot of the machine: it has no live holds, its time goes on, its tokens rise.
 //!
 //! Nobody who used it lives: every session, wait and hold ended with the boot. What is kept is what
-//! has a meaning of its own: fences, limiters, and that tokens never go back.
+//! has a meaning of its own: fences, counters, limiters, and that tokens never go back.
 //!
 //! # Time
 //!
@@ -15,7 +15,7 @@
 //!
 //! Only a region on a disk meets another boot. If the last one ended without a shutdown, its pages were
 //! written at different times, each some while before the end: a lock's token may be older than the last
-//! that was granted, and one lock may have two entries. So no lock's entry is carried over. Each
+//! that was granted, and one lock may have two entries. So no lock's entry is carried over, and no once's, whose result may be torn. Each
 //! partition's floor rises to its entries' last tokens, as it does when idle entries are reclaimed, and
 //! then by [`LOST_TOKENS_MAX`], which is more than can have been granted since the page was written.
 //!
@@ -29,11 +29,12 @@
 
 use super::file::Alone;
 use super::{Birth, Region, header};
+use crate::counter;
 use crate::error::{Error, Result};
 use crate::limiter_key::LimiterKeys;
-use crate::object::{Objects, TOKEN_MAX};
+use crate::object::{Kind, Objects, TOKEN_MAX};
 use crate::session::{Sessions, ofd};
-use crate::table::Table;
+use crate::table::{LIVE, Table, phase};
 use crate::{lock, permit, waiter};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -74,7 +75,13 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
     permit::clear_all(region);
     lock::coarse::settle(region);
     Sessions::close_all(region);
-    Table::<Objects>::new(region).settle(region, Objects::has_tokens);
+    let objects = Table::<Objects>::new(region);
+    objects.settle(region, Objects::has_tokens);
+    objects.for_each(region, |_, at, state| {
+        if phase(state) == LIVE && Objects::kind(region, at) == Kind::Stripe as u8 {
+            counter::close_stripe(region, at, state);
+        }
+    });
     Table::<LimiterKeys>::new(region).settle(region, |_, _| false);
     for partition in 0..region.partitions() {
         let floor = region.floor(partition);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// Caps of a region, fixed when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Locks, fences and limiter names together: 1 to 2^26; 65,536 by default.
+    /// Locks, semaphores, fences, counters, limiter names and onces together: 1 to 2^26; 65,536 by default.
     pub objects: u32,
     /// Keys of all limiters together: 1 to 2^28; 262,144 by default.
     pub limiter_keys: u32,
@@ -17,7 +17,7 @@ pub struct Caps {
     pub waiters: u32,
     /// Shared holds and holds of semaphores at one time: 1 to 65,536; 8,192 by default.
     pub permits: u32,
-    /// Chunks of 48 bytes for names longer than 24 bytes and limiter keys longer than 16: 1 to 2^28;
+    /// Chunks of 48 bytes for names longer than 24 bytes, limiter keys longer than 16, and results: 1 to 2^28;
     /// 262,144 by default.
     pub key_chunks: u32,
 }

@@ -9,16 +9,19 @@ use core::sync::atomic::Ordering::Relaxed;
 
 impl Region {
     /// Makes loom's words of those that the threads of a model may touch, just before they start. A
-    /// model is as slow as these are many, so those that no model needs are left out: chunks, breaks,
-    /// all limits but one, and the limiters' where the cap allows for one key only.
+    /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
+    /// one, the limiters' where the cap allows for one key only, and chunks where it allows for one only.
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;
     /// - when a wait last looked is compared with the time, which stands still;
-    /// - when a lock was granted is for people, and says that the grant is not to be undone, which is waited for in looks
-    ///   that a model has none of;
-    /// - what a session says of its process was written before it did anything;
+    /// - when a lock was granted is for people, and says that the grant is not to be undone, which is waited for in
+    ///   looks that a model has none of;
+    /// - what a session says of its process is written before the threads start, and for people to read;
+    /// - where to begin to look for a chunk is a hint;
     /// - what each session has created is compared with its share, which in memory is the whole;
+    /// - when a permit was granted is for people, and whose share it is of is asked only where there are
+    ///   shares;
     /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
     ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
     ///   idle no sweep leaves anything in the word; for limiter keys see the model at the cap.
@@ -49,26 +52,30 @@ impl Region {
         for session in 0..self.geometry.caps.sessions {
             let at = self.session_at(session);
             words(at, 1);
-            for at in [8, 16, 24, 32, 40].map(|word| at + word) {
-                self.word(at).leave();
+            for said in [8, 16, 24] {
+                self.word(at + said).leave();
             }
+            self.word(at + 32).leave();
+            self.word(at + 40).leave();
         }
         for waiter in 0..self.geometry.caps.waiters {
             self.waiter_word(waiter).share();
             self.half(self.waiter_at(waiter)).share();
             self.half(self.waiter_at(waiter) + 4).share();
             words(self.waiter_at(waiter) + 8, 2);
-            for at in [24, 32, 40, 48] {
+            for at in [24, 40, 48] {
                 self.word(self.waiter_at(waiter) + at).leave();
             }
+            words(self.waiter_at(waiter) + 32, 1);
         }
         words(header::PERMITS_HIGH, 1);
         for permit in 0..self.geometry.caps.permits {
             let at = self.permit_at(permit);
             self.wide(at).share();
             words(at + 16, 2);
-            self.word(at + 32).leave();
-            self.word(at + 40).leave();
+            for at in [32, 40, 48].map(|offset| at + offset) {
+                self.word(at).leave();
+            }
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {
             let count = self.word(counters);
@@ -101,6 +108,12 @@ impl Region {
         };
         let (geometry, caps) = (&self.geometry, self.geometry.caps);
         table(header::OBJECTS, caps.objects, &geometry.objects, 64);
+        if caps.key_chunks > 1 {
+            self.word(header::CHUNK_HINT).leave();
+            for chunk in 0..caps.key_chunks {
+                words(geometry.chunks.at(chunk), 8);
+            }
+        }
         if caps.limiter_keys > 1 {
             words(header::RECLAIMED_AT, 1);
             words(self.limit_at(0), 7);

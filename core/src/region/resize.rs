@@ -4,8 +4,9 @@
 //! on the way leaves the old one in place. Meanwhile the kernel locks of all sessions are held: nobody
 //! can open a session in the old region, and who tries after finds it replaced.
 //!
-//! Carried over: every fence, every limiter with its keys' state, region time, and that tokens never
-//! go back. Locks are not: none is held.
+//! Carried over: every fence and counter, every limiter with its keys' state, every once that is done and whose
+//! result is kept, region time, and that tokens never go back. Locks are not: none is held. Nor is it that
+//! attempts at a once ended unfinished.
 
 use super::file::{Alone, Draft, absolute, open_unchanged};
 use super::{Birth, Caps, Region};
@@ -17,6 +18,7 @@ use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::lock::State;
 use crate::lock::engaged::is_engaged;
 use crate::object::{Kind, Objects, Plain, serial};
+use crate::once::{Begun, OnceStatus, TTL_NS_MAX, TTL_NS_MIN};
 use crate::permit;
 use crate::pool::is_pooled;
 use crate::session::{SessionId, Sessions};
@@ -60,6 +62,8 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
     let new = Engine::new(new, Sessions::local(), 100);
     new.region.note_time(now_ns);
     carry_fences(&old, &new)
+        .and_then(|()| carry_counters(&old, &new, now_ns))
+        .and_then(|()| carry_onces(&old, &new, now_ns))
         .and_then(|()| carry_limiters(&old, &new, now_ns))
         .map_err(|error| match error {
             // Nobody shares the new region yet.
@@ -100,7 +104,7 @@ fn now_ns(engine: &Engine, birth: &Birth) -> u64 {
     birth.boot_ns.wrapping_sub(base_ns)
 }
 
-/// Holds that belong to no session and whose lease still runs.
+/// Holds and attempts that belong to no session and whose time still runs.
 fn detached_holds(engine: &Engine, now_ns: u64) -> u32 {
     let mut count = permit::count_of(&engine.region, SessionId::DETACHED, now_ns / 1_000);
     engine.objects.for_each(&engine.region, |_, at, state| {
@@ -113,6 +117,11 @@ fn detached_holds(engine: &Engine, now_ns: u64) -> u32 {
         let state = engine.region.wide(engine.region.coarse_at(index)).load();
         count += u32::from(is_detached(state, now_ns));
     }
+    engine.for_each_once(b"", now_ns, |_, status| {
+        if matches!(status, OnceStatus::InProgress(progress) if progress.detached) {
+            count += 1;
+        }
+    });
     count
 }
 
@@ -136,7 +145,7 @@ fn highest_token(engine: &Engine) -> u64 {
         highest = highest.max(serial(region.wide(region.coarse_at(index)).load()));
     }
     engine.objects.for_each(region, |_, at, state| {
-        // Only a live fence or limiter name keeps something else where the others keep tokens.
+        // Only a live one of the kinds without tokens keeps something else where the others keep tokens.
         if phase(state) != LIVE || Objects::has_tokens(region, at) {
             highest = highest.max(serial(state));
         }
@@ -164,6 +173,52 @@ fn carry_fences(old: &Engine, new: &Engine) -> Result<()> {
             })
             .and_then(|name| new.admit(&name, SessionId::DETACHED, 0, highest, false))
             .map(drop);
+    });
+    result
+}
+
+/// Sets the counter of the same name in `new` to every counter's number.
+fn carry_counters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    let mut result = Ok(());
+    old.for_each_counter(b"", |name, number| {
+        if result.is_ok() {
+            result = new
+                .counter(&name)
+                .map_err(|_| Error::Damaged {
+                    what: "a counter's name cannot be read",
+                })
+                .and_then(|counter| new.counter_swap(&counter, number, SessionId::DETACHED, now_ns))
+                .map(drop);
+        }
+    });
+    result
+}
+
+/// Does every once in `new` that is done in `old`, with the same result, for as long as that is kept.
+fn carry_onces(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    let by = SessionId::DETACHED;
+    let mut result = Ok(());
+    old.for_each_once(b"", now_ns, |name, status| {
+        let OnceStatus::Done {
+            result: bytes,
+            left_ns,
+        } = status
+        else {
+            return;
+        };
+        let keep_ns = left_ns.clamp(TTL_NS_MIN, TTL_NS_MAX);
+        let carry = || {
+            let name = new.once_name(&name).map_err(|_| Error::Damaged {
+                what: "a once's key cannot be read",
+            })?;
+            if let Begun::Started(attempt) = new.begin(&name, by, now_ns, TTL_NS_MAX)? {
+                new.finish(&attempt, by, &bytes, now_ns, keep_ns)?;
+            }
+            Ok(())
+        };
+        if result.is_ok() {
+            result = carry();
+        }
     });
     result
 }

@@ -273,6 +273,15 @@ impl Wide {
         self.value(self.number.load(Acquire))
     }
 
+    pub(crate) fn load_low(&self) -> u64 {
+        self.load() as u64
+    }
+
+    /// A model's word has no halves.
+    pub(crate) fn load_in_halves(&self) -> u128 {
+        self.load()
+    }
+
     pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
         let (current, new) = (self.number(current), self.number(new));
         self.number

@@ -42,6 +42,41 @@ mod arch {
             u128::from(high) << 64 | u128::from(low)
         }
 
+        /// The low half alone.
+        #[inline(always)]
+        pub(crate) fn load_low(&self) -> u64 {
+            let low: u64;
+            // SAFETY: `self` is aligned and valid for reads; an aligned load of eight bytes is one access, of
+            // what one exchange left there. Ordering as in `load`.
+            unsafe {
+                asm!(
+                    "mov {low}, qword ptr [{p}]",
+                    p = in(reg) self.0.get(),
+                    low = lateout(reg) low,
+                    options(nostack, preserves_flags),
+                );
+            }
+            low
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_in_halves(&self) -> u128 {
+            let low: u64;
+            let high: u64;
+            // SAFETY: as in `load`; each half is aligned, so each read of one is a single access.
+            unsafe {
+                asm!(
+                    "mov {low}, qword ptr [{p}]",
+                    "mov {high}, qword ptr [{p} + 8]",
+                    p = in(reg) self.0.get(),
+                    low = out(reg) low,
+                    high = lateout(reg) high,
+                    options(nostack, preserves_flags),
+                );
+            }
+            u128::from(high) << 64 | u128::from(low)
+        }
+
         #[inline(always)]
         pub(crate) fn compare_exchange(&self, current: u128, new: u128) -> Result<(), u128> {
             let found_low: u64;
@@ -92,6 +127,16 @@ mod arch {
         #[inline(always)]
         pub(crate) fn load(&self) -> u128 {
             self.0.load(Acquire)
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_low(&self) -> u64 {
+            self.load() as u64
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_in_halves(&self) -> u128 {
+            self.load()
         }
 
         #[inline(always)]

@@ -322,6 +322,30 @@ fn in_use(path: &Path) {
         acquire(&engine, me, name, 0).unwrap();
         let fence = engine.fence_name(name).unwrap();
         let _ = engine.admit(&fence, me, 0, 7, false).unwrap();
+        let counter = engine.counter(name).unwrap();
+        engine.counter_add(&counter, -7, me, 0).unwrap();
+    }
+    let counter = engine.counter(b"striped").unwrap();
+    let striped = engine.counter_striped(&counter, me, 0).unwrap();
+    for lane in 0..20 {
+        engine.striped_add(&striped, lane, 1).unwrap();
+    }
+    for (i, name) in NAMES.into_iter().enumerate() {
+        let once = engine.once_name(name).unwrap();
+        let begun = engine.begin(&once, me, 0, SECOND).unwrap();
+        let sprag_core::once::Begun::Started(attempt) = begun else {
+            panic!("{begun:?}");
+        };
+        match i {
+            0 => {}
+            1 => drop(engine.abandon(&attempt, 0, false)),
+            2 => drop(engine.detach_attempt(&attempt, 0, 30 * SECOND).unwrap()),
+            _ => assert!(
+                engine
+                    .finish(&attempt, me, name, 0, 3_600 * SECOND)
+                    .unwrap()
+            ),
+        }
     }
     fill_limiter(&engine, me);
     for name in [&b"a"[..], b"orders"] {

@@ -2,7 +2,7 @@
 
 use crate::step::{SESSIONS, Step};
 use crate::support::{FLOOR, NAMES, SMALL, engine, session};
-use sprag_core::lock::{Attempt, Grant, Released, Renewed};
+use sprag_core::lock::{Attempt, Grant, HoldOf, Released, Renewed};
 use sprag_core::session::Process;
 use sprag_core::waiter::{PATIENCE_NS, Poll, Ticket};
 use sprag_core::{Engine, SessionId};
@@ -381,7 +381,9 @@ impl World {
             Step::ReleaseByName { grant, name } => {
                 if let Some((_, _, grant)) = self.chosen_grant(grant) {
                     let core_name = self.engine.lock_name(NAMES[name]).unwrap();
-                    let released = self.engine.release_by_name(&core_name, grant.token, now_ns);
+                    let released =
+                        self.engine
+                            .release_by_name(HoldOf::Lock, &core_name, grant.token, now_ns);
                     self.release(name, None, grant.token, released);
                 }
             }
@@ -401,7 +403,7 @@ impl World {
                     let core_name = self.engine.lock_name(NAMES[name]).unwrap();
                     let renewed = self
                         .engine
-                        .renew_by_name(&core_name, token, now_ns, lease_ns)
+                        .renew_by_name(HoldOf::Lock, &core_name, token, now_ns, lease_ns)
                         .unwrap();
                     self.renew(name, None, token, None, lease_ns, renewed);
                 }
@@ -430,7 +432,7 @@ impl World {
                     let core_name = self.engine.lock_name(NAMES[name]).unwrap();
                     let adopted = self
                         .engine
-                        .adopt(&core_name, grant.token, to, now_ns, lease_ns)
+                        .adopt(HoldOf::Lock, &core_name, grant.token, to, now_ns, lease_ns)
                         .unwrap();
                     let renewed =
                         adopted.map_or(Renewed::NotHeld, |grant| Renewed::Until(grant.deadline_ns));

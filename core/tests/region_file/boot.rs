@@ -29,6 +29,14 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     before.enqueue(&name, me, 0, u64::MAX).unwrap();
     let fence = before.fence_name(b"fence").unwrap();
     before.admit(&fence, me, 0, 77, false).unwrap().unwrap();
+    let counter = before.counter(b"counter").unwrap();
+    before.counter_add(&counter, -77, me, 0).unwrap();
+    let many = before.counter(b"many").unwrap();
+    let striped = before.counter_striped(&many, me, 0).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
+    let done = store(&before, me, b"done", b"result", 0);
     drop(before);
 
     let after = try_open(&path, &next_boot()).unwrap();
@@ -55,6 +63,14 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
         sprag_core::lock::Renewed::NotHeld
     );
     assert_eq!(after.fence_highest(&fence), 77);
+    assert_eq!(after.counter_get(&counter), -77);
+    assert_eq!(after.counter_get(&many), 120);
+    let striped = after.counter_striped(&many, me, now_ns).unwrap();
+    for lane in 0..40 {
+        after.striped_add(&striped, lane, 1).unwrap();
+    }
+    assert_eq!(after.counter_get(&many), 160);
+    assert!(store(&after, me, b"done", b"again", now_ns) > done);
     assert_eq!(after.check_region().findings, []);
     assert_eq!(after.check_region().waits, 0);
 }
@@ -286,5 +302,49 @@ fn tokens_end_at_the_highest_possible_and_never_wrap_after_many_boots() {
         let name = engine.lock_name(b"a").unwrap();
         let result = engine.try_acquire(&name, me, 3_600 * SECOND, SECOND);
         assert!(matches!(result, Err(Error::TokensExhausted { .. })));
+    }
+}
+
+/// Pages of a region that nobody shut down are written back at different times.
+#[test]
+fn a_striped_counter_whose_words_are_of_different_times_counts_on() {
+    let (_directory, path) = place();
+    let before = open(&path);
+    let me = session(&before);
+    let many = before.counter(b"many").unwrap();
+    let striped = before.counter_striped(&many, me, 0).unwrap();
+    let closed = std::fs::read(&path).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
+    let open = std::fs::read(&path).unwrap();
+    // Gathered, and opened once more.
+    before.counter_add(&many, 1, me, 0).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
+    drop(before);
+    let last = std::fs::read(&path).unwrap();
+
+    // Of the counter's cell: its kind, the length of its name and, behind what differs, the name.
+    let is_counters =
+        |at: &usize| last[*at..].starts_with(&[4, 4, 0]) && last[*at + 8..].starts_with(b"many");
+    let meta = (0..last.len() - 64).step_by(8).find(is_counters).unwrap();
+    let word = meta - 16..meta;
+    for (earlier, later) in [(&closed, &open), (&closed, &last), (&open, &last)] {
+        let mut mixed = later.clone();
+        mixed[word.clone()].copy_from_slice(&earlier[word.clone()]);
+        std::fs::write(&path, mixed).unwrap();
+        let after = try_open(&path, &next_boot()).unwrap();
+        let me = session(&after);
+        let many = after.counter(b"many").unwrap();
+        let striped = after.counter_striped(&many, me, 0).unwrap();
+        let mut number = after.counter_get(&many);
+        for lane in 0..100 {
+            after.striped_add(&striped, lane, 1).unwrap();
+            number += 1;
+            assert_eq!(after.counter_get(&many), number);
+        }
+        assert_eq!(after.check_region().findings, []);
     }
 }

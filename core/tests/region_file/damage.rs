@@ -223,9 +223,10 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
         .open_limiter(b"api", "10/h".parse::<Limit>().unwrap(), false, me, 0)
         .unwrap();
     let _ = engine.check(&limiter, b"key", 1, me, 0).unwrap();
+    store(&engine, me, b"done", &[b'r'; 60], 0);
     let check = engine.check_region();
     assert_eq!(check.findings, []);
-    assert_eq!((check.live, check.claimed, check.retired), (22, 0, 0));
+    assert_eq!((check.live, check.claimed, check.retired), (23, 0, 0));
     assert_eq!((check.limiter_keys, check.waits), (1, 0));
 
     let good = std::fs::read(&path).unwrap();
@@ -235,7 +236,8 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     };
     // A short name lies 24 bytes into its cell.
     let cell = |i: u64| find(&[&i.to_le_bytes()[..], &[0; 16]].concat()) - 24;
-    let cases: [Case; 6] = [
+    let result = find(&[b'r'; 48]);
+    let cases: [Case; 8] = [
         ("a phase", cell(11), vec![7], |f| {
             matches!(f, Finding::Phase { phase: 7, .. })
         }),
@@ -253,6 +255,15 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
         ),
         ("a long name's chunk", find(&[b'x'; 48]), vec![b'y'], |f| {
             matches!(f, Finding::Name { .. })
+        }),
+        (
+            "a result's chunk that is another's",
+            result - 16,
+            vec![9],
+            |f| matches!(f, Finding::Result { .. }),
+        ),
+        ("a result's length", result - 2, vec![0xff], |f| {
+            matches!(f, Finding::Result { .. })
         }),
         ("a counter", 256, vec![99], |f| {
             matches!(f, Finding::Count { counted: 99, .. })

@@ -5,7 +5,8 @@
 #![allow(dead_code)]
 
 use fastrand::Rng;
-use sprag_core::lock::Attempt;
+use sprag_core::lock::{Attempt, HoldOf};
+use sprag_core::once::Begun;
 use sprag_core::session::Process;
 use sprag_core::waiter::Sleeper;
 use sprag_core::{Engine, Error, Finding, Limit, Result, SessionId};
@@ -49,10 +50,14 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         let name = one_of(&NAMES, random);
         use_lock(engine, &name, by, now_ns, lease_ns, random, &mut answers);
 
+        use_once(engine, &name, by, now_ns, lease_ns, random, &mut answers);
+
         let fence = engine.fence_name(&name).unwrap();
         let admitted = engine.admit(&fence, by, now_ns, random.u64(..), round % 2 == 0);
         note(&mut answers, admitted);
         engine.fence_highest(&fence);
+
+        use_counter(engine, &name, by, now_ns, random, &mut answers);
 
         match engine.open_limiter(b"api", limit, false, by, now_ns) {
             Ok(limiter) => {
@@ -76,6 +81,8 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         }
     }
     engine.for_each_lock(b"", 0, |_| {});
+    engine.for_each_counter(b"", |_, _| {});
+    engine.for_each_once(b"", 0, |_, _| {});
     engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
     engine.breaks();
     engine.limiter_key_count();
@@ -111,10 +118,13 @@ fn use_lock(
     }
     note(answers, attempt);
     let token = engine.lock_status(&name, now_ns).map_or(1, |s| s.token);
-    note(answers, engine.adopt(&name, token, by, now_ns, lease_ns));
     note(
         answers,
-        engine.renew_by_name(&name, token, now_ns, lease_ns),
+        engine.adopt(HoldOf::Lock, &name, token, by, now_ns, lease_ns),
+    );
+    note(
+        answers,
+        engine.renew_by_name(HoldOf::Lock, &name, token, now_ns, lease_ns),
     );
     match engine.enqueue(&name, by, now_ns, random.u64(..)) {
         Ok(ticket) => {
@@ -136,7 +146,84 @@ fn use_lock(
         Err(error) => drop(answers.insert(kind(&error))),
     }
     engine.break_lock(&name, Process::default(), now_ns);
-    engine.release_by_name(&name, token, now_ns);
+    engine.release_by_name(HoldOf::Lock, &name, token, now_ns);
+}
+
+fn use_counter(
+    engine: &Engine,
+    name: &[u8],
+    by: SessionId,
+    now_ns: u64,
+    random: &mut Rng,
+    answers: &mut Answers,
+) {
+    let counter = engine.counter(name).unwrap();
+    let delta = random.i64(..) >> random.u32(..64);
+    engine.counter_add_known(&counter, delta);
+    note(answers, engine.counter_add(&counter, delta, by, now_ns));
+    let bounds = random.i64(..)..=random.i64(..);
+    note(
+        answers,
+        engine.counter_add_within(&counter, delta, &bounds, by, now_ns),
+    );
+    let number = engine.counter_get(&counter);
+    let exchanged = engine.counter_compare_exchange(&counter, number, delta, by, now_ns);
+    note(answers, exchanged);
+    // One alone: they stay.
+    let many = engine.counter(b"striped").unwrap();
+    match engine.counter_striped(&many, by, now_ns) {
+        Ok(striped) => {
+            for lane in 0..20 {
+                note(answers, engine.striped_add(&striped, lane, delta));
+            }
+            let added = engine.striped_add_within(&striped, 3, delta, &bounds);
+            note(answers, added);
+            engine.counter_get(&many);
+        }
+        Err(error) => drop(answers.insert(kind(&error))),
+    }
+    note(answers, engine.counter_swap(&counter, 0, by, now_ns));
+}
+
+fn use_once(
+    engine: &Engine,
+    bytes: &[u8],
+    by: SessionId,
+    now_ns: u64,
+    ttl_ns: u64,
+    random: &mut Rng,
+    answers: &mut Answers,
+) {
+    let name = engine.once_name(bytes).unwrap();
+    let begun = engine.begin(&name, by, now_ns, ttl_ns);
+    note(answers, engine.once_status(&name, now_ns));
+    if let Ok(Begun::Started(attempt)) = &begun {
+        answers.insert("begun");
+        let token = attempt.token;
+        note(answers, engine.extend(attempt, now_ns, ttl_ns));
+        let extended = engine.extend_by_name(&name, token, now_ns, ttl_ns);
+        note(answers, extended);
+        match random.u32(..4) {
+            0 => drop(engine.abandon(attempt, now_ns, random.bool())),
+            1 => note(answers, engine.detach_attempt(attempt, now_ns, ttl_ns)),
+            how => {
+                let result = vec![7; random.usize(..=1_030) >> random.u32(..10)];
+                let finished = if how == 2 {
+                    engine.finish(attempt, by, &result, now_ns, ttl_ns)
+                } else {
+                    engine.finish_by_name(&name, token, by, &result, now_ns, ttl_ns)
+                };
+                note(answers, finished);
+            }
+        }
+        engine.is_attempt_held(attempt, now_ns);
+        engine.abandon_by_name(&name, token, now_ns);
+    }
+    if let Ok(Begun::Done(result)) = &begun {
+        assert!(result.len() <= 1_024);
+        answers.insert("done");
+    }
+    note(answers, begun);
 }
 
 /// One that a used region has, or any other.
@@ -169,6 +256,8 @@ pub(crate) fn kind(error: &Error) -> &'static str {
         Error::NoSpace { .. } => "no space",
         Error::LimitDiffers { .. } => "another limit",
         Error::LimiterGone { .. } => "limiter gone",
+        Error::CounterOverflow { .. } => "counter overflow",
+        Error::NoBounds { .. } => "no bounds",
         Error::TokensExhausted { .. } => "no more tokens",
         Error::Incompatible { found, .. } if found.starts_with("version") => "another version",
         Error::Incompatible { found, .. } if found.starts_with("features") => "unknown features",
@@ -190,6 +279,7 @@ pub(crate) fn kind_of_finding(finding: &Finding) -> &'static str {
         Finding::Phase { .. } => "phase",
         Finding::Kind { .. } => "kind",
         Finding::Name { .. } => "name",
+        Finding::Result { .. } => "result",
         Finding::Lost { .. } => "lost",
         Finding::Twice { .. } => "twice",
         Finding::Count { what, .. } => what,

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use sprag_core::lock::Released;
+use sprag_core::once::{OnceStatus, TTL_NS_MAX};
 use sprag_core::region::file;
 use sprag_core::session::Process;
 use sprag_core::waiter::{PATIENCE_NS, Poll};
@@ -330,7 +331,12 @@ fn what_dead_processes_left_is_no_later_ones_though_its_session_id_comes_round()
             engine.for_each_lock(b"", 0, |lock| {
                 held += u32::from(lock.holds.iter().any(|hold| hold.is_alive));
             });
+            engine.for_each_once(b"", 0, |_, status| {
+                held += u32::from(status != OnceStatus::Unfinished);
+            });
             assert_eq!(held, 0, "of the dead");
+            let once = engine.once_name(&[rounds]).unwrap();
+            engine.begin(&once, me, 0, TTL_NS_MAX).unwrap();
             // A name of its own, so that nobody asks for it again.
             acquire(&engine, me, &[rounds], 0).unwrap();
         }

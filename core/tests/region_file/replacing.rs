@@ -1,6 +1,7 @@
 //! Removing and resizing: only while nobody uses it, all at once, and those who had it open find out.
 
 use crate::support::*;
+use sprag_core::once::Begun;
 use sprag_core::region::Caps;
 use sprag_core::region::file::{self, OpenOptions};
 use sprag_core::session::Process;
@@ -83,15 +84,24 @@ fn resizing_is_refused_while_a_session_lives_or_a_detached_hold_runs() {
     ));
     engine.region().check_in_place().unwrap();
     assert_eq!(names_in(directory.path()), ["region"]);
+    let once = engine.once_name(b"once").unwrap();
+    let by = SessionId::DETACHED;
+    let begun = engine.begin(&once, by, 0, 40 * SECOND).unwrap();
     let mut later = BIRTH;
     later.boot_ns += 31 * SECOND;
+    let result = file::resize(&path, LARGER, later);
+    assert!(
+        matches!(result, Err(Error::InUse { detached: 1, .. })),
+        "{begun:?}"
+    );
+    later.boot_ns += 10 * SECOND;
     file::resize(&path, LARGER, later).unwrap();
     let result = engine.region().check_in_place();
     assert!(matches!(result, Err(Error::Replaced { .. })));
 }
 
 #[test]
-fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
+fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
     let (directory, path) = place();
     let shared = OpenOptions {
         group_shared: true,
@@ -112,6 +122,22 @@ fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
     }
     let name = before.fence_name(&long).unwrap();
     before.admit(&name, me, 0, 7, false).unwrap().unwrap();
+    let counters = [(&b"hits"[..], -7), (&long, i64::MAX), (b"none", 0)];
+    for (name, number) in counters {
+        let counter = before.counter(name).unwrap();
+        before.counter_add(&counter, 1, me, 0).unwrap();
+        before.counter_swap(&counter, number, me, 0).unwrap();
+    }
+    let counter = before.counter(b"striped").unwrap();
+    let striped = before.counter_striped(&counter, me, 0).unwrap();
+    for lane in 0..40 {
+        before.striped_add(&striped, lane, 3).unwrap();
+    }
+    let results = [&b"orders"[..], &long].map(|name| {
+        let result = name[..name.len().min(60)].repeat(2);
+        let token = store(&before, me, name, &result, 0);
+        (name, result, token)
+    });
     let limit: Limit = "10/h".parse().unwrap();
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
     let allowed = |engine: &sprag_core::Engine, limiter, key: &[u8], by, cost| {
@@ -144,6 +170,16 @@ fn resizing_keeps_fences_limiters_time_and_that_tokens_rise() {
     }
     let name = after.fence_name(&long).unwrap();
     assert_eq!(after.fence_highest(&name), 7);
+    for (name, number) in counters {
+        assert_eq!(after.counter_get(&after.counter(name).unwrap()), number);
+    }
+    assert_eq!(after.counter_get(&after.counter(b"striped").unwrap()), 120);
+    for (name, result, token) in results {
+        let once = after.once_name(name).unwrap();
+        let kept = after.begin(&once, me, 3_599 * SECOND, SECOND).unwrap();
+        assert_eq!(kept, Begun::Done(result));
+        assert!(store(&after, me, name, b"", 3_601 * SECOND) > token);
+    }
     let limiter = after.limiter(b"api").unwrap().unwrap();
     assert_eq!(limiter.limit(), limit);
     assert!(!allowed(&after, &limiter, b"used up", me, 1));

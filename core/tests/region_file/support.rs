@@ -1,6 +1,7 @@
 //! What the tests of regions in files share: small regions, short calls, children.
 
 use sprag_core::lock::{Attempt, Grant};
+use sprag_core::once::Begun;
 use sprag_core::region::file::{self, OpenOptions};
 use sprag_core::region::{Birth, Caps};
 use sprag_core::session::Process;
@@ -273,4 +274,21 @@ pub(crate) fn kill_at_each_system_call(body: impl Fn(), mut look: impl FnMut(u32
         look(stops);
     }
     unreachable!("the loop has no end")
+}
+
+/// Stores a result for an hour; the attempt's token.
+pub(crate) fn store(
+    engine: &Engine,
+    by: SessionId,
+    name: &[u8],
+    result: &[u8],
+    now_ns: u64,
+) -> u64 {
+    let name = engine.once_name(name).unwrap();
+    let Begun::Started(attempt) = engine.begin(&name, by, now_ns, SECOND).unwrap() else {
+        panic!("it is in progress or done");
+    };
+    let stored = engine.finish(&attempt, by, result, now_ns, 3_600 * SECOND);
+    assert!(stored.unwrap());
+    attempt.token
 }

@@ -3,8 +3,11 @@
 
 mod coarse;
 mod deadlock;
+mod counter;
 mod fence;
 mod limiter;
 mod lock;
+mod once;
+mod shared;
 mod table;
 mod waiter;

@@ -126,6 +126,8 @@ const HAND_OFF_ASLEEP: &str = "hand-off to a sleeping thread";
 
 const HOT_CHECK: Case = Case::hot("limiter check, 1 hot key, 1 thread", Work::Check);
 const MILLION: u64 = 1_000_000;
+/// Keys that are new, in all measurements together.
+const NEW_KEYS: u64 = 1 << 16;
 const MILLION_CHECKS: Case = Case::hot(
     "limiter check, 1,000,000 keys uniform, 1 thread",
     Work::Check,
@@ -198,5 +200,33 @@ const DUELS: &[(Case, Peer, f64)] = &[
         Case::hot("hand-off between two running threads, FIFO", Work::Lock).two_threads(),
         Peer::KeyedLock,
         2.0,
+    ),
+    (
+        Case::hot("counter add by key, 1 thread", Work::Add),
+        Peer::Map,
+        2.5,
+    ),
+    (
+        Case::hot(
+            "counter add, bound handle, striped, 2 threads",
+            Work::AddStriped,
+        )
+        .two_threads(),
+        Peer::Lines,
+        1.5,
+    ),
+    (
+        Case::hot("once, new key, and same key again, 1 thread", Work::Once).uniform(NEW_KEYS),
+        Peer::DashMap,
+        1.2,
+    ),
+    (
+        Case::hot(
+            "once, key that is done, 1,000 keys uniform, 1 thread",
+            Work::OnceAgain,
+        )
+        .uniform(1_000),
+        Peer::DashMap,
+        1.2,
     ),
 ];

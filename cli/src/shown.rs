@@ -14,12 +14,12 @@ pub(crate) struct Shown(String);
 
 impl Shown {
     /// Of an argument.
-    pub(super) fn of(text: &OsStr) -> Self {
+    pub(crate) fn of(text: &OsStr) -> Self {
         Self::of_bytes(printable::bytes(text))
     }
 
     /// Of a lock's name.
-    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         let (head, tail) = bytes.split_at(bytes.len().min(BYTES_MAX));
         let more = if tail.is_empty() { "" } else { "…" };
         Self(format!("'{}{more}'", printable::name(head)))

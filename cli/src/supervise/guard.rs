@@ -1,4 +1,4 @@
-//! How long a command may go on under its lock: decides, from what is known of the hold, when it must
+//! How long a command may go on under its claim: decides, from what is known of the hold, when it must
 //! be told to end and when it must be ended. Reads no clock and sends no signal.
 //!
 //! ```text
@@ -23,7 +23,7 @@ use std::time::Duration;
 use crate::span::nanoseconds;
 
 /// The shortest lease that can be guarded: its eighth must be long enough to send two signals in.
-pub(super) const TTL_MIN: Duration = Duration::from_millis(100);
+pub(crate) const TTL_MIN: Duration = Duration::from_millis(100);
 
 /// How often the hold is looked at, at least: a lock taken away by force is noticed within this.
 const LOOK_EVERY_NS: u64 = 200_000_000;

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{self, Command, ExitStatus};
+use std::process::{self, ChildStdout, Command, ExitStatus, Stdio};
 
 use libc::{c_int, pid_t};
 
@@ -42,7 +42,8 @@ impl Child {
     /// (set-user-id, or with capabilities), and it means the command alone, not what that started.
     pub(super) fn start(
         command: &[OsString],
-        exports: [(&str, OsString); 2],
+        exports: &[(&str, OsString)],
+        stdout: Stdio,
         undo: Undo,
         foreground_of: Option<RawFd>,
     ) -> io::Result<Self> {
@@ -51,7 +52,11 @@ impl Child {
         };
         let parent = process::id();
         let mut builder = Command::new(program);
-        builder.args(args).envs(exports).process_group(0);
+        builder
+            .args(args)
+            .envs(exports.iter().map(|(name, value)| (name, value)))
+            .stdout(stdout)
+            .process_group(0);
         let before_exec = move || {
             die_with(parent)?;
             // Before the terminal is the child's, so that no key pressed is lost in a handler.
@@ -69,6 +74,11 @@ impl Child {
         let process = builder.spawn()?;
         let group = pid_t::try_from(process.id()).map_err(io::Error::other)?;
         Ok(Self { process, group })
+    }
+
+    /// Our end of the pipe that is its standard output, once, if there is one.
+    pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.process.stdout.take()
     }
 
     /// Its process group, which has its process id.

@@ -1,108 +1,121 @@
-//! Runs a command under a hold: starts it, passes signals on, lets the terminal's job control through,
-//! ends it when the hold is lost, and turns its end into an exit code.
+//! Runs a command under a claim, such as a hold: starts it, passes signals on, lets the terminal's job
+//! control through, ends it when the claim is lost, and turns its end into an exit code. Never takes a
+//! claim, nor gives one back.
 //!
 //! ```text
-//!            ┌────────────────── a stop without a terminal: it waits, we renew ──┐
+//!  supervise ──┬── guard      how long the command may go on
+//!              ├── child      its process and its group
+//!              ├── signals    what is caught, to be passed on
+//!              └── terminal   who is in the foreground
+//! ```
+//!
+//! ```text
+//!            ┌────────────────── a stop without a terminal: it waits, it is kept ─┐
 //!            ▼                                                                  │
 //!  start ─▶ runs ──(stops by Ctrl-Z …)──▶ terminal back, we stop ──(SIGCONT)──▶ stopped
 //!            │ ▲                                                                │
-//!            │ └─────────── still held: terminal handed over, SIGCONT ──────────┤
+//!            │ └─────────── still ours: terminal handed over, SIGCONT ──────────┤
 //!            ▼                                                                  ▼ lost: SIGKILL
 //!          ended ◀──────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Each turn looks at the hold first, so that after a stop of our own, whose length nobody knows, no
-//! command is continued under a lock that was lost meanwhile.
+//! Each turn looks at the claim first, so that after a stop of our own, whose length nobody knows, no
+//! command is continued under a claim that was lost meanwhile.
+
+mod child;
+mod guard;
+pub(crate) mod signals;
+mod terminal;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitCode, ExitStatus};
+use std::process::{ChildStdout, ExitStatus, Stdio};
 use std::time::Duration;
 
 use libc::c_int;
-use sprag::{Hold, KeepAlive};
 
-use super::child::{Change, Child};
-use super::guard::{Guard, Loss, Verdict};
-use super::shown::Shown;
-use super::signals::{self, Signals};
-use super::terminal::Terminal;
-use super::{Error, code};
+pub(crate) use self::guard::{Loss, TTL_MIN};
+
+use self::child::{Change, Child};
+use self::guard::{Guard, Verdict};
+use self::signals::Signals;
+use self::terminal::Terminal;
 use crate::clock;
+use crate::shown::Shown;
+
+/// The exit codes that are not a command's own.
+pub(crate) mod code {
+    /// An argument is wrong (`EX_USAGE`, as flock has it), or what is asked for waits for itself.
+    pub(crate) const USAGE: u8 = 64;
+    /// Somebody else has what is asked for (`EX_TEMPFAIL`).
+    pub(crate) const BUSY: u8 = 75;
+    /// The claim was lost, or there is none under the token.
+    pub(crate) const LOST: u8 = 123;
+    /// The command of ours failed (as env and timeout have it).
+    pub(crate) const FAILED: u8 = 125;
+    /// The command was found but can't be run.
+    pub(crate) const CANNOT_RUN: u8 = 126;
+    /// The command was not found.
+    pub(crate) const NOT_FOUND: u8 = 127;
+    /// The command was ended by the signal with the number above this.
+    const SIGNAL: u8 = 128;
+
+    /// The code of a command that ended by a signal.
+    pub(super) fn of_signal(signal: i32) -> i32 {
+        i32::from(SIGNAL) + signal
+    }
+}
+
+/// What a command runs under.
+pub(crate) trait Claim {
+    /// What is left of it, renewed if that is due and it is not renewed elsewhere; `None` if it is lost.
+    fn left(&mut self) -> Option<Duration>;
+}
+
+/// Why a command was not run, or not to its end.
+pub(crate) enum Failure {
+    /// There is no such program.
+    NotFound { command: Shown },
+    /// The program can't be run.
+    CannotRun { command: Shown, source: io::Error },
+    /// The system failed.
+    System {
+        action: &'static str,
+        source: io::Error,
+    },
+}
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
-    /// The leases of the hold.
-    pub(super) ttl: Duration,
-    /// What a command has to end in when its lock was taken away.
-    pub(super) kill_after: Duration,
+pub(crate) struct Times {
+    /// How long the claim lasts when it is not renewed.
+    pub(crate) ttl: Duration,
+    /// What a command has to end in when the claim was taken away.
+    pub(crate) kill_after: Duration,
 }
 
-/// Runs `command` under `hold` and releases that when the command has ended. Must be called by the
-/// main thread.
-pub(super) fn run(
-    mut hold: Hold<'_>,
-    name: &OsStr,
-    command: &[OsString],
-    times: Times,
-) -> Result<ExitCode, Error> {
-    let token = hold.token();
-    // For as long as the command runs, however long that is.
-    let keep_alive = KeepAlive {
-        at_most: Duration::MAX,
-        on_lost: None,
-    };
-    hold.keep_alive(keep_alive).map_err(Error::Space)?;
-    let mut supervisor = Supervisor::start(&hold, name, command, times)?;
-    let watched = supervisor.watch();
-    let (status, loss, was_in_front) = supervisor.finish(watched.is_err())?;
-    watched?;
-    let loss = match hold.release() {
-        Ok(()) => loss,
-        // Gone at the end: it went while the command ran.
-        Err(sprag::Error::Lost { .. }) => loss.or(Some(Loss::TakenAway)),
-        Err(error) => return Err(Error::Space(error)),
-    };
-    if let Some(loss) = loss {
-        return Err(Error::Lost {
-            name: Shown::of(name),
-            token,
-            loss,
-            command: shown(command),
-            ending: ending(status),
-        });
-    }
-    if was_in_front && status.signal() == Some(libc::SIGINT) {
-        // The keyboard's interrupt reached the command alone. A shell that runs us in a loop goes by
-        // how we end, so end as the command did; where that fails, the code says the same.
-        let _ = signal_hook::low_level::emulate_default_handler(libc::SIGINT);
-    }
-    Ok(ExitCode::from(exit_code(status)))
-}
-
-fn shown(command: &[OsString]) -> Shown {
+pub(crate) fn shown(command: &[OsString]) -> Shown {
     Shown::of(command.first().map_or(OsStr::new(""), OsString::as_os_str))
 }
 
-fn cannot_run(command: &[OsString], source: io::Error) -> Error {
+fn cannot_run(command: &[OsString], source: io::Error) -> Failure {
     let command = shown(command);
     match source.kind() {
-        io::ErrorKind::NotFound => Error::NotFound { command },
-        _ => Error::CannotRun { command, source },
+        io::ErrorKind::NotFound => Failure::NotFound { command },
+        _ => Failure::CannotRun { command, source },
     }
 }
 
-fn exit_code(status: ExitStatus) -> u8 {
+pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     let code = match status.signal() {
-        Some(signal) => c_int::from(code::SIGNAL) + signal,
+        Some(signal) => code::of_signal(signal),
         None => status.code().unwrap_or_default(),
     };
     u8::try_from(code).unwrap_or(code::FAILED)
 }
 
-fn ending(status: ExitStatus) -> String {
+pub(crate) fn ending(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => format!("was ended by signal {signal}"),
         None => format!("ended with code {}", exit_code(status)),
@@ -122,8 +135,9 @@ enum Stop {
     Over,
 }
 
-struct Supervisor<'h, 's> {
-    hold: &'h Hold<'s>,
+/// A command that runs under a claim.
+pub(crate) struct Supervisor<'c, C> {
+    claim: &'c mut C,
     guard: Guard,
     child: Child,
     signals: Signals,
@@ -133,30 +147,32 @@ struct Supervisor<'h, 's> {
     wants_terminal: bool,
 }
 
-impl<'h, 's> Supervisor<'h, 's> {
-    fn start(
-        hold: &'h Hold<'s>,
-        name: &OsStr,
+impl<'c, C: Claim> Supervisor<'c, C> {
+    /// Starts the command, with these variables, and with a pipe of ours for its standard output if `is_piped`.
+    /// Must be called by the main thread.
+    pub(crate) fn start(
+        claim: &'c mut C,
         command: &[OsString],
+        exports: &[(&str, OsString)],
+        is_piped: bool,
         times: Times,
-    ) -> Result<Self, Error> {
-        let guard = Guard::new(
-            clock::boot_ns(),
-            hold.lease_left(),
-            times.ttl,
-            times.kill_after,
-        );
-        let signals = Signals::catch().map_err(|source| Error::System {
+    ) -> Result<Self, Failure> {
+        let left = claim.left().unwrap_or_default();
+        let guard = Guard::new(clock::boot_ns(), left, times.ttl, times.kill_after);
+        let signals = Signals::catch().map_err(|source| Failure::System {
             action: "catch signals",
             source,
         })?;
         let terminal = Terminal::controlling();
         let in_front = terminal.as_ref().filter(|terminal| terminal.is_all_ours());
-        let exports = [
-            (super::KEY, name.to_owned()),
-            (super::TOKEN, hold.token().to_string().into()),
-        ];
-        let started = Child::start(command, exports, signals.undo(), in_front.map(Terminal::fd));
+        let stdout = if is_piped {
+            Stdio::piped()
+        } else {
+            Stdio::inherit()
+        };
+        let undo = signals.undo();
+        let foreground = in_front.map(Terminal::fd);
+        let started = Child::start(command, exports, stdout, undo, foreground);
         let child = match started {
             Ok(child) => child,
             Err(source) => {
@@ -168,7 +184,7 @@ impl<'h, 's> Supervisor<'h, 's> {
             }
         };
         Ok(Self {
-            hold,
+            claim,
             guard,
             child,
             signals,
@@ -178,11 +194,16 @@ impl<'h, 's> Supervisor<'h, 's> {
         })
     }
 
+    /// Our end of the pipe that is its standard output, once.
+    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.take_stdout()
+    }
+
     /// Watches over the command until it has ended.
-    fn watch(&mut self) -> Result<(), Error> {
+    pub(crate) fn watch(&mut self) -> Result<(), Failure> {
         loop {
-            self.heed_the_hold();
-            let change = self.child.look().map_err(|source| Error::System {
+            self.heed_the_claim();
+            let change = self.child.look().map_err(|source| Failure::System {
                 action: "look after the command",
                 source,
             })?;
@@ -194,7 +215,7 @@ impl<'h, 's> Supervisor<'h, 's> {
                 }
                 Change::Stopped(signal) => {
                     self.on_stop(signal);
-                    // We may have been stopped ourselves: first of all, is the lock still ours?
+                    // We may have been stopped ourselves: first of all, is the claim still ours?
                     continue;
                 }
                 Change::Continued => self.stop = Stop::None,
@@ -219,9 +240,9 @@ impl<'h, 's> Supervisor<'h, 's> {
         }
     }
 
-    /// Ends the command if the hold is no more.
-    fn heed_the_hold(&mut self) {
-        let left = self.hold.is_held().then(|| self.hold.lease_left());
+    /// Ends the command if the claim is no more.
+    fn heed_the_claim(&mut self) {
+        let left = self.claim.left();
         match self.guard.look(clock::boot_ns(), left) {
             Verdict::GoOn => {}
             // One that is stopped would have to go on first to hear it.
@@ -239,7 +260,7 @@ impl<'h, 's> Supervisor<'h, 's> {
             Stop::UntilContinued
         };
         let Some(terminal) = &self.terminal else {
-            // Nobody is waiting for a terminal back; the hold is kept until it goes on.
+            // Nobody is waiting for a terminal back; the claim is kept until it goes on.
             return;
         };
         if asks_for_terminal && terminal.is_ours() {
@@ -277,16 +298,19 @@ impl<'h, 's> Supervisor<'h, 's> {
     }
 
     /// Takes the terminal back and waits for the command, which has ended or `is_to_be_killed`; how it
-    /// ended, how the hold was lost, and whether it had the terminal to the end.
-    fn finish(self, is_to_be_killed: bool) -> Result<(ExitStatus, Option<Loss>, bool), Error> {
+    /// ended, how the claim was lost, and whether it had the terminal to the end.
+    pub(crate) fn finish(
+        self,
+        is_to_be_killed: bool,
+    ) -> Result<(ExitStatus, Option<Loss>, bool), Failure> {
         let loss = self.guard.loss();
         if loss.is_some() || is_to_be_killed {
-            // Those of its group that outlive it have no lock to go on under either.
+            // Those of its group that outlive it have no claim to go on under either.
             self.child.signal(libc::SIGKILL);
         }
         let terminal = self.terminal.as_ref();
         let had_terminal = terminal.is_some_and(|terminal| terminal.take_from(self.child.group()));
-        let status = self.child.wait().map_err(|source| Error::System {
+        let status = self.child.wait().map_err(|source| Failure::System {
             action: "wait for the command",
             source,
         })?;

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::time::Duration;
@@ -89,16 +89,26 @@ impl Signals {
 
     /// Waits for a signal, for `timeout` at most.
     pub(super) fn wait(&self, timeout: Duration) {
-        let mut ready = libc::pollfd {
-            fd: self.delivery.get_read().as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
         let timeout_ms = c_int::try_from(timeout.as_micros().div_ceil(1_000)).unwrap_or(c_int::MAX);
-        // SAFETY: one entry, ours for the length of the call, whose descriptor is open. A failure
-        // (EINTR) is a wait that ended early.
-        unsafe { libc::poll(&raw mut ready, 1, timeout_ms) };
+        poll([self.delivery.get_read().as_fd()], timeout_ms);
     }
+}
+
+/// Waits until one of these can be read or is closed at its other end; which are. None if a signal came first.
+pub(crate) fn wait_readable<const N: usize>(files: [BorrowedFd<'_>; N]) -> [bool; N] {
+    poll(files, -1)
+}
+
+fn poll<const N: usize>(files: [BorrowedFd<'_>; N], timeout_ms: c_int) -> [bool; N] {
+    let mut entries = files.map(|file| libc::pollfd {
+        fd: file.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: as many entries as is said, ours for the length of the call, whose descriptors are open. A
+    // failure (EINTR) is a wait that ended early, and leaves the entries as they are.
+    unsafe { libc::poll(entries.as_mut_ptr(), N as libc::nfds_t, timeout_ms) };
+    entries.map(|entry| entry.revents != 0)
 }
 
 /// Undoes the catching of signals in a forked child, before it executes the command.
@@ -122,7 +132,7 @@ impl Undo {
 }
 
 /// Calls `action` with `signal` blocked in this thread. Async-signal-safe if `action` is.
-pub(super) fn with_blocked<T>(signal: c_int, action: impl FnOnce() -> T) -> T {
+pub(crate) fn with_blocked<T>(signal: c_int, action: impl FnOnce() -> T) -> T {
     let mut set = MaybeUninit::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigemptyset` makes `set` valid, `pthread_sigmask` reads it and writes `before`; none can
@@ -165,7 +175,7 @@ fn set_handler(signal: c_int, handler: libc::sighandler_t) {
 }
 
 /// Whether a signal is ignored.
-pub(super) fn is_ignored(signal: c_int) -> io::Result<bool> {
+pub(crate) fn is_ignored(signal: c_int) -> io::Result<bool> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: with no new action the call only writes `action`.
     if unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) } != 0 {

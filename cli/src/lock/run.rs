@@ -1,0 +1,64 @@
+//! Runs a command under a lock: keeps the hold alive meanwhile, and releases it when the command has ended.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sprag::{Hold, KeepAlive};
+
+use super::Error;
+use crate::shown::Shown;
+use crate::supervise::{self, Claim, Loss, Supervisor, Times};
+
+impl Claim for Hold<'_> {
+    fn left(&mut self) -> Option<Duration> {
+        self.is_held().then(|| self.lease_left())
+    }
+}
+
+/// Runs `command` under `hold` and releases that when the command has ended. Must be called by the
+/// main thread.
+pub(super) fn run(
+    mut hold: Hold<'_>,
+    name: &OsStr,
+    command: &[OsString],
+    times: Times,
+) -> Result<ExitCode, Error> {
+    let token = hold.token();
+    // For as long as the command runs, however long that is.
+    let keep_alive = KeepAlive {
+        at_most: Duration::MAX,
+        on_lost: None,
+    };
+    hold.keep_alive(keep_alive).map_err(Error::Space)?;
+    let exports = [
+        (super::KEY, name.to_owned()),
+        (super::TOKEN, token.to_string().into()),
+    ];
+    let mut supervisor = Supervisor::start(&mut hold, command, &exports, false, times)?;
+    let watched = supervisor.watch();
+    let (status, loss, was_in_front) = supervisor.finish(watched.is_err())?;
+    watched?;
+    let loss = match hold.release() {
+        Ok(()) => loss,
+        // Gone at the end: it went while the command ran.
+        Err(sprag::Error::Lost { .. }) => loss.or(Some(Loss::TakenAway)),
+        Err(error) => return Err(Error::Space(error)),
+    };
+    if let Some(loss) = loss {
+        return Err(Error::Lost {
+            name: Shown::of(name),
+            token,
+            loss,
+            command: supervise::shown(command),
+            ending: supervise::ending(status),
+        });
+    }
+    if was_in_front && status.signal() == Some(libc::SIGINT) {
+        // The keyboard's interrupt reached the command alone. A shell that runs us in a loop goes by
+        // how we end, so end as the command did; where that fails, the code says the same.
+        let _ = signal_hook::low_level::emulate_default_handler(libc::SIGINT);
+    }
+    Ok(ExitCode::from(supervise::exit_code(status)))
+}
