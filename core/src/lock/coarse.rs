@@ -251,7 +251,7 @@ impl Engine {
                     at,
                     state,
                 };
-                if Self::leads(state, tag) {
+                if Self::leads(&self.region, leader, at, state, tag) {
                     if is_engaged(state) {
                         return self.room_in_engaged(&of_leader, asker);
                     }
@@ -276,8 +276,13 @@ impl Engine {
         }
     }
 
-    /// Whether a word is of a hold that followers with this tag follow, decided or not.
-    pub(crate) fn leads(state: u128, tag: u64) -> bool {
+    /// Whether a word that was read in a leader's cell is of a hold that followers with this tag follow, decided
+    /// or not. The cell may be no lock's by now: then that was so before the word was read, or the word is
+    /// another by now.
+    pub(crate) fn leads(region: &Region, leader: u32, at: usize, state: u128, tag: u64) -> bool {
+        if leader & COARSE == 0 && !Objects::is_lock(region, at) {
+            return false;
+        }
         let token = if is_engaged(state) {
             let engaged = Engaged::decode(state);
             matches!(engaged.role, Role::Leader(_)).then_some(engaged.token)
@@ -581,8 +586,9 @@ impl Engine {
         let Role::Follower { leader, tag } = Engaged::decode(found.state).role else {
             return None;
         };
-        let state = self.lock_word(leader).load();
-        let is_held = !is_engaged(state) && Self::leads(state, tag);
+        let at = self.lock_at(leader);
+        let state = self.region.wide(at).load();
+        let is_held = !is_engaged(state) && Self::leads(&self.region, leader, at, state, tag);
         is_held.then(|| (leader, State::decode(state).token))
     }
 
@@ -617,7 +623,7 @@ pub(crate) fn is_in_use(
             } else {
                 region.coarse_at(leader & !COARSE)
             };
-            Engine::leads(region.wide(at).load(), tag)
+            Engine::leads(region, leader, at, region.wide(at).load(), tag)
         }
     }
 }

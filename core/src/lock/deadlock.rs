@@ -351,7 +351,7 @@ impl Engine {
             };
             at = self.lock_at(leader);
             state = self.region.wide(at).load();
-            if is_engaged(state) || !Self::leads(state, tag) {
+            if is_engaged(state) || !Self::leads(&self.region, leader, at, state, tag) {
                 return;
             }
             evidence.push(Evidence::Wide(at, state));

@@ -4,7 +4,7 @@
 use super::coarse::{Coarse, Took};
 use super::engaged::{Engaged, Role};
 use super::{Attempt, Grant, Released};
-use crate::admission::{Asker, Wants};
+use crate::admission::{Answer, Asker, Wants};
 use crate::engine::Engine;
 use crate::object::{Kind, Name, Plain};
 use crate::region::Caps;
@@ -12,6 +12,7 @@ use crate::session::{Process, SessionId};
 use crate::stopped::engine;
 use crate::table::Found;
 use crate::waiter::{PATIENCE_NS, Poll, Ticket};
+use core::sync::atomic::Ordering::Relaxed;
 
 const SECOND: u64 = 1_000_000_000;
 const LEASE_NS: u64 = 30 * SECOND;
@@ -235,6 +236,36 @@ fn property_10_of_two_names_one_cell_was_found_for_none_is_left_out() {
             "it is granted with one of the two alone"
         );
     }
+}
+
+#[test]
+fn property_8_what_followed_a_lock_leaves_the_counter_alone_that_has_its_cell_by_now() {
+    let (engine, me) = engine(Caps::default());
+    let grant = engine.all(&["a", "b"], me).unwrap();
+    let found = engine.found(&["a", "b"], me);
+    let (leader, follower) = (found[0], found[1]);
+    assert_eq!(leader.cell, grant.cell());
+    // Stopped after the leader is free; its cell becomes a counter's, that counts to a number which looks, there,
+    // like a lock that is held under the same token.
+    engine.free(&grant);
+    let held = leader.state;
+    let at = leader.at;
+    let meta = engine.region.word(at + crate::object::META);
+    let freed = engine.region.wide(at).load();
+    engine
+        .region
+        .wide(at)
+        .compare_exchange(freed, held)
+        .unwrap();
+    meta.store(meta.load(Relaxed) & !0xff | Kind::Counter as u64, Relaxed);
+    let attempt = engine.is_free(&follower, &asker(me));
+    assert!(matches!(attempt, Answer::Again), "it is void");
+    let state = engine.region.wide(follower.at).load();
+    assert!(
+        super::State::is_plainly_free(state),
+        "it is held by a counter"
+    );
+    assert_eq!(engine.region.wide(at).load(), held);
 }
 
 #[test]
