@@ -311,6 +311,7 @@ pub(crate) fn memory_directory() -> tempfile::TempDir {
 fn roomy(path: &Path) -> Engine {
     let mut options = OPTIONS;
     options.caps.key_chunks = 256;
+    options.caps.objects = 128;
     try_open(path, &options).unwrap()
 }
 
