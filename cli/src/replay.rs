@@ -63,11 +63,11 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What to allow each key, as COUNT/PERIOD[;burst=COUNT][;window=fixed]
+    /// What to allow each key, as COUNT/PERIOD[;burst=COUNT][;window=fixed|sliding]
     ///
-    /// As sprag limit has it: PERIOD is second, minute, hour or day, or a number of s, m, h, d, ms, us
-    /// or ns, as in 5/10s. The burst is what a token bucket holds, COUNT if not given; a fixed window has
-    /// none. A COUNT of 0 refuses every request.
+    /// As sprag limit has it: PERIOD is second, minute, hour, day, week or year, or a number of s, m, h,
+    /// d, w, y, ms, us or ns, as in 5/10s. The burst is what a token bucket holds, COUNT if not given; a
+    /// window has none. A COUNT of 0 refuses every request.
     #[arg(long, value_name = "LIMIT", allow_hyphen_values = true)]
     limit: Asked,
 

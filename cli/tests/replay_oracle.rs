@@ -32,8 +32,15 @@ struct Case {
     period: &'static str,
     /// Whether the text names the burst.
     burst_named: bool,
-    fixed_window: bool,
+    enforced: Enforced,
     cost: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Enforced {
+    TokenBucket,
+    FixedWindow,
+    SlidingWindow,
 }
 
 impl Case {
@@ -46,21 +53,24 @@ impl Case {
             String::new()
         };
         // Both ways to ask for a window.
-        let algorithm = match (self.fixed_window, count % 2) {
-            (true, 0) => " --algorithm fixed-window",
-            (true, _) => ";window=fixed",
-            (false, 0) => " --algorithm token-bucket",
-            (false, _) => "",
+        let algorithm = match (self.enforced, count % 2) {
+            (Enforced::FixedWindow, 0) => " --algorithm fixed-window",
+            (Enforced::FixedWindow, _) => ";window=fixed",
+            (Enforced::SlidingWindow, 0) => " --algorithm sliding-window",
+            (Enforced::SlidingWindow, _) => ";window=sliding",
+            (Enforced::TokenBucket, 0) => " --algorithm token-bucket",
+            (Enforced::TokenBucket, _) => "",
         };
         format!("--cost {cost} --limit {count}/{period}{burst}{algorithm}")
     }
 
     fn verdicts(&self, requests: &[Option<Request>]) -> Vec<Verdict> {
-        if self.fixed_window {
-            oracle::fixed_window(requests, self.limit, self.cost)
-        } else {
-            oracle::token_bucket(requests, self.limit, self.cost)
-        }
+        let verdicts = match self.enforced {
+            Enforced::FixedWindow => oracle::fixed_window,
+            Enforced::SlidingWindow => oracle::sliding_window,
+            Enforced::TokenBucket => oracle::token_bucket,
+        };
+        verdicts(requests, self.limit, self.cost)
     }
 }
 
@@ -71,7 +81,11 @@ fn cases(counts: &[u64], bursts: &[u64], costs: &[u64]) -> Vec<Case> {
         for (period, period_s) in PERIODS {
             for &burst in bursts {
                 for &cost in costs {
-                    for fixed_window in [false, true] {
+                    for enforced in [
+                        Enforced::TokenBucket,
+                        Enforced::FixedWindow,
+                        Enforced::SlidingWindow,
+                    ] {
                         let burst_named = burst > 0;
                         let case = Case {
                             limit: Limit {
@@ -81,10 +95,12 @@ fn cases(counts: &[u64], bursts: &[u64], costs: &[u64]) -> Vec<Case> {
                             },
                             period,
                             burst_named,
-                            fixed_window,
+                            enforced,
                             cost,
                         };
-                        if cost <= case.limit.burst && !(fixed_window && burst_named) {
+                        if cost <= case.limit.burst
+                            && (enforced == Enforced::TokenBucket || !burst_named)
+                        {
                             cases.push(case);
                         }
                     }
@@ -243,7 +259,7 @@ fn a_key_in_use_for_years_keeps_what_it_used_while_others_come_and_go() {
         },
         period: "day",
         burst_named: true,
-        fixed_window: false,
+        enforced: Enforced::TokenBucket,
         cost: 40,
     };
     for start_s in [-2_203_891_200, -5 * 365 * 86_400, 1_431_857_103] {
@@ -381,6 +397,10 @@ fn the_oracle_decides_as_worked_out_by_hand() {
     assert_eq!(letters(verdicts), "aaaraara");
     let verdicts = oracle::fixed_window(&windows, limit(3, 60, 3), 2);
     assert_eq!(letters(verdicts), "aarrarra");
+    // Two in the minute before the epoch weigh one from half a minute after it on, and none after that.
+    let sliding = at(&[-1, -1, 0, 29, 30, 30, 60, 89, 90]);
+    let verdicts = oracle::sliding_window(&sliding, limit(2, 60, 2), 1);
+    assert_eq!(letters(verdicts), "aarrararr");
 }
 
 #[test]

@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use support::{SMALL, UNIX_NS, engine_with_session, model_config};
 
 /// Limits that differ in every way that a change of limit can: kind, rate, burst, never refilled.
-const LIMITS: [&str; 5] = [
+const LIMITS: [&str; 6] = [
     "3/second",
     "1/10s;burst=4",
     "2/second;window=fixed",
     "0/second",
+    "2/second;window=sliding",
     "1000/second;burst=2",
 ];
 

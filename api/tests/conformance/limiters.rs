@@ -65,7 +65,12 @@ pub(crate) fn a_peek_changes_nothing_and_a_cost_of_zero_takes_nothing(tier: &imp
 // property 8, property 12
 pub(crate) fn a_cost_above_the_burst_is_never_admitted(tier: &impl Tier) {
     let space = tier.space();
-    for text in ["3/second", "9/second;burst=3", "3/366d;window=fixed"] {
+    for text in [
+        "3/second",
+        "9/second;burst=3",
+        "3/366d;window=fixed",
+        "3/366d;window=sliding",
+    ] {
         let limiter = space.limiter(text, text).unwrap();
         for cost in [4, u64::MAX] {
             let decision = limiter.check("k", cost).unwrap();
@@ -135,6 +140,7 @@ pub(crate) fn another_definition_is_an_error_unless_it_says_update(tier: &impl T
         "3/minute",
         "3/hour;burst=2",
         "3/hour;window=fixed",
+        "3/hour;window=sliding",
     ] {
         let error = other.limiter("l", another).err().unwrap();
         let Error::Engine(sprag_core::Error::LimitDiffers {
@@ -263,6 +269,8 @@ pub(crate) fn limits_are_read_from_text_and_refused_with_a_reason(tier: &impl Ti
         "1/second;burst=0",
         "1/0s",
         "1/second;window=fixed;burst=2",
+        "1/second;window=sliding;burst=2",
+        "99999999/second;window=sliding",
         "99999999999999999999/second",
         "1/second;colour=red",
     ] {

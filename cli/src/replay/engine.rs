@@ -65,6 +65,7 @@ impl Engine {
         let (count, period_ns) = (limit.count(), u128::from(limit.period_ns()));
         let fill_ns = match limit.algorithm() {
             Algorithm::FixedWindow => period_ns,
+            Algorithm::SlidingWindow => 2 * period_ns,
             // Where nothing is granted, nothing is ever used.
             _ if count == 0 => 0,
             _ => {

@@ -177,11 +177,14 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
     let cases = [
         ("log", "--limit"),
         ("--limit 1/s", "FILE"),
-        ("log --limit 1/year", "second, minute, hour or day"),
+        (
+            "log --limit 1/month",
+            "second, minute, hour, day, week or year",
+        ),
         ("log --limit 1/s --by colour", "host, user, method, path"),
         (
             "log --limit 1/s --algorithm leaky",
-            "token-bucket, fixed-window",
+            "token-bucket, fixed-window, sliding-window",
         ),
         ("log --limit 1/s --cost 0", "from 1 to"),
         ("log --limit 1/s --decisions --json", "cannot be used"),
@@ -199,6 +202,10 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
         (
             "log --limit 3/s;window=fixed --algorithm token-bucket",
             "leave one of them out",
+        ),
+        (
+            "log --limit 3/s;window=sliding --algorithm fixed-window",
+            "says window=sliding and --algorithm fixed-window says otherwise",
         ),
     ];
     for (text, part) in cases {

@@ -119,6 +119,35 @@ pub(crate) fn fixed_window(requests: &[Option<Request>], limit: Limit, cost: u64
     })
 }
 
+/// Verdicts of sliding windows, from all that was allowed: with a request, the window of `period_s` that
+/// it is in, and the one before by the share of the current one that is left, hold at most `count`.
+pub(crate) fn sliding_window(
+    requests: &[Option<Request>],
+    limit: Limit,
+    cost: u64,
+) -> Vec<Verdict> {
+    let mut allowed: HashMap<&[u8], Vec<i64>> = HashMap::new();
+    verdicts(requests, |request| {
+        let allowed = allowed.entry(&request.key).or_default();
+        let period_s = i128::from(limit.period_s);
+        let at_s = i128::from(request.at_s);
+        let into_s = at_s.rem_euclid(period_s);
+        let start_s = at_s - into_s;
+        let in_window = |from_s: i128| {
+            let within = |at_s: &&i64| (from_s..from_s + period_s).contains(&i128::from(**at_s));
+            i128::from(cost) * allowed.iter().filter(within).count() as i128
+        };
+        // Times the period, so that all is whole.
+        let used = in_window(start_s - period_s) * (period_s - into_s)
+            + (in_window(start_s) + i128::from(cost)) * period_s;
+        let is_allowed = used <= i128::from(limit.count) * period_s;
+        if is_allowed {
+            allowed.push(request.at_s);
+        }
+        is_allowed
+    })
+}
+
 fn verdicts<'a>(
     requests: &'a [Option<Request>],
     mut decide: impl FnMut(&'a Request) -> bool,

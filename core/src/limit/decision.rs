@@ -3,6 +3,7 @@
 
 use super::definition::Algorithm;
 use super::prepared::{Moment, Prepared, Verdict, saturate, wide};
+use super::sliding::Sliding;
 
 /// The answer to one check, and the key's state right after it.
 ///
@@ -81,6 +82,11 @@ impl Decision {
                 let (_, used) = self.prepared.window_at(self.value, self.moment);
                 limit.saturating_sub(used)
             }
+            Algorithm::SlidingWindow => {
+                let used = self.sliding().used_times_period(&self.prepared);
+                let room = wide(limit, self.prepared.period).saturating_sub(used);
+                (room / self.prepared.period as u128) as u64
+            }
         }
     }
 
@@ -112,11 +118,15 @@ impl Decision {
             }
             Algorithm::FixedWindow if cost <= self.remaining() => Some(0),
             Algorithm::FixedWindow => Some(self.window_left_ns()),
+            Algorithm::SlidingWindow => {
+                let room = self.limit() - cost;
+                Some(self.sliding().wait_ns(&self.prepared, room, self.moment))
+            }
         }
     }
 
     /// Nanoseconds after the check's moment until nothing is used any more if nobody takes any: the
-    /// bucket is full, or the window over; rounded up. `Some(0)` if nothing is used, `None` if that
+    /// bucket is full, or the window over (a sliding one: the next one too); rounded up. `Some(0)` if nothing is used, `None` if that
     /// never happens (a bucket with a count of 0 that was changed to it while in use). Beyond
     /// 584 years it is `u64::MAX`.
     pub const fn reset_after_ns(&self) -> Option<u64> {
@@ -124,6 +134,9 @@ impl Decision {
             Algorithm::TokenBucket => self.prepared.units_to_ns(self.owed()),
             Algorithm::FixedWindow if self.prepared.is_full(self.value, self.moment) => Some(0),
             Algorithm::FixedWindow => Some(self.window_left_ns()),
+            Algorithm::SlidingWindow => {
+                Some(self.sliding().full_after_ns(&self.prepared, self.moment))
+            }
         }
     }
 
@@ -131,6 +144,11 @@ impl Decision {
     const fn owed(&self) -> u128 {
         self.value
             .saturating_sub(self.prepared.now_units(self.moment))
+    }
+
+    /// Sliding window: the counts at the moment.
+    const fn sliding(&self) -> Sliding {
+        Sliding::at(&self.prepared, self.value, self.moment)
     }
 
     /// Fixed window: nanoseconds to the end of the window that counts at the moment.

@@ -4,6 +4,7 @@
 
 use super::decision::Decision;
 use super::definition::{Algorithm, Limit, PERIOD_NS_MAX, WINDOW_PERIOD_NS_MIN};
+use super::sliding::{self, Sliding};
 
 /// Bits of a limiter's value.
 pub const VALUE_BITS: u32 = 85;
@@ -27,7 +28,7 @@ pub const PREPARED_WORDS: usize = 5;
 pub struct Moment {
     /// Nanoseconds since the region's base. Above [`TIME_NS_MAX`] it counts as [`TIME_NS_MAX`].
     pub now_ns: u64,
-    /// The region's base, in nanoseconds since the unix epoch. Only fixed windows look at it.
+    /// The region's base, in nanoseconds since the unix epoch. Only windows look at it.
     pub base_ns: u64,
 }
 
@@ -61,7 +62,7 @@ pub enum Verdict {
     /// Not now; later, if others leave room. The value stays.
     Refused,
     /// Not at any time under this limit: the cost is above the burst (token bucket) or the count
-    /// (fixed window), or the count is 0. The value stays.
+    /// (windows), or the count is 0. The value stays.
     Never,
 }
 
@@ -72,14 +73,14 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prepared {
     pub(super) algorithm: Algorithm,
-    /// Token bucket: N′, the units in a nanosecond, at most `REDUCED_COUNT_MAX`. Fixed window: the count.
+    /// Token bucket: N′, the units in a nanosecond, at most `REDUCED_COUNT_MAX`. Windows: the count.
     pub(super) count: u64,
-    /// Token bucket: P′, the units in a token. Fixed window: the period in ns. Never 0, at most
+    /// Token bucket: P′, the units in a token. Windows: the period in ns. Never 0, at most
     /// `PERIOD_NS_MAX`.
     pub(super) period: u64,
     /// What count and period were divided by.
     pub(super) divisor: u64,
-    /// The most that is admitted at once, but for a count of 0. Fixed window: the count.
+    /// The most that is admitted at once, but for a count of 0. Windows: the count.
     pub(super) burst: u64,
     /// Token bucket: whether a unit is a nanosecond and a full burst less than 2^62 of them, so that
     /// 64 bits hold every sum of a check.
@@ -92,11 +93,12 @@ impl Prepared {
     /// A cost of 0 is always allowed and changes nothing, under a count of 0 too. Otherwise, a token
     /// bucket admits if max(value, now) + cost·P′ ≤ now + burst·P′, all in units (ITU-T I.371, virtual
     /// scheduling); a fixed window admits if used + cost ≤ count, in the later of the current window
-    /// and the stored one.
+    /// and the stored one; a sliding window if previous·left/period + current + cost ≤ count, left being
+    /// what is left of that window, without rounding.
     ///
     /// Any `value` is harmless: one that no admission could have left refuses, and the new value is
-    /// never above [`VALUE_MAX`]. Costs three multiplications for a token bucket and one for a fixed
-    /// window, which divides (64 bits) only to enter a new window.
+    /// never above [`VALUE_MAX`]. Costs three multiplications for a token bucket, one for a fixed
+    /// window and four for a sliding one; a window divides (64 bits) only to enter a new one.
     #[inline]
     pub const fn check(&self, value: u128, moment: Moment, cost: u64) -> Verdict {
         if cost == 0 {
@@ -136,6 +138,15 @@ impl Prepared {
                     new_value: pack_window(index, used + cost),
                 }
             }
+            Algorithm::SlidingWindow => {
+                let window = Sliding::at(self, value, moment);
+                if window.used_times_period(self) > wide(self.burst - cost, self.period) {
+                    return Verdict::Refused;
+                }
+                Verdict::Allowed {
+                    new_value: window.with(cost).pack(self),
+                }
+            }
         }
     }
 
@@ -159,7 +170,7 @@ impl Prepared {
         self.decision(self.check(value, moment, cost), value, moment, cost)
     }
 
-    /// The most that can be admitted at once: the burst (token bucket) or the count (fixed window);
+    /// The most that can be admitted at once: the burst (token bucket) or the count (windows);
     /// 0 if the count is 0.
     #[inline]
     pub const fn limit(&self) -> u64 {
@@ -168,7 +179,7 @@ impl Prepared {
 
     /// Whether nothing is used at `moment`: no check from `moment` on can tell the key from a fresh
     /// one, so its entry may be reclaimed. (For stamps from before `moment` see
-    /// [`Prepared::fresh_value`].)
+    /// [`Prepared::advanced`].)
     ///
     /// A token bucket with a count of 0 never refills: a value that [`convert`](super::convert) carried
     /// into it stays used.
@@ -177,6 +188,9 @@ impl Prepared {
         match self.algorithm {
             Algorithm::TokenBucket => value <= self.now_units(moment),
             Algorithm::FixedWindow => self.window_at(value, moment).1 == 0,
+            Algorithm::SlidingWindow => {
+                Sliding::at(self, value, moment).used_times_period(self) == 0
+            }
         }
     }
 
@@ -197,16 +211,25 @@ impl Prepared {
                     saturate(self.window_end(index).saturating_sub(base_ns as u128))
                 }
             }
+            Algorithm::SlidingWindow => Sliding::full_at_ns(self, value, base_ns),
         }
     }
 
-    /// The value of a key that was full at `moment`. From `moment` on it acts like 0; a stamp from
-    /// before `moment` counts as one from the past, where 0 would take it for the first.
+    /// `value` as of `moment`: from then on it acts like `value`, and a stamp from before `moment` finds
+    /// no less used than one of `moment` does, where `value` may know no past. Divides (64 bits) for a
+    /// window that is entered.
     #[inline]
-    pub const fn fresh_value(&self, moment: Moment) -> u128 {
+    pub const fn advanced(&self, value: u128, moment: Moment) -> u128 {
         match self.algorithm {
-            Algorithm::TokenBucket => self.now_units(moment),
-            Algorithm::FixedWindow => pack_window(moment.unix_ns() / self.period, 0),
+            Algorithm::TokenBucket => {
+                let now = self.now_units(moment);
+                if value > now { value } else { now }
+            }
+            Algorithm::FixedWindow => {
+                let (index, used) = self.window_at(value, moment);
+                pack_window(index, used)
+            }
+            Algorithm::SlidingWindow => Sliding::at(self, value, moment).pack(self),
         }
     }
 
@@ -220,6 +243,7 @@ impl Prepared {
         let tag = match self.algorithm {
             Algorithm::TokenBucket => TAG_TOKEN_BUCKET,
             Algorithm::FixedWindow => TAG_FIXED_WINDOW,
+            Algorithm::SlidingWindow => TAG_SLIDING_WINDOW,
         };
         [tag, self.count, self.period, self.divisor, self.burst]
     }
@@ -245,6 +269,13 @@ impl Prepared {
                 if burst <= USED_MAX && count == burst && period >= WINDOW_PERIOD_NS_MIN =>
             {
                 Algorithm::FixedWindow
+            }
+            TAG_SLIDING_WINDOW
+                if count == burst
+                    && period >= WINDOW_PERIOD_NS_MIN
+                    && burst <= sliding::count_max(period) =>
+            {
+                Algorithm::SlidingWindow
             }
             _ => return None,
         };
@@ -292,7 +323,7 @@ impl Prepared {
         }
     }
 
-    /// Fixed window: the unix time in nanoseconds at which window `index`, of 45 bits, is over.
+    /// Windows: the unix time in nanoseconds at which window `index`, of at most 46 bits, is over.
     #[inline]
     pub(super) const fn window_end(&self, index: u64) -> u128 {
         wide(index + 1, self.period)
@@ -343,13 +374,16 @@ pub(super) const INDEX_BITS: u32 = VALUE_BITS - USED_BITS;
 
 const TAG_TOKEN_BUCKET: u64 = 1;
 const TAG_FIXED_WINDOW: u64 = 2;
+const TAG_SLIDING_WINDOW: u64 = 3;
 
 // Why no sum in `check` overflows. A definition is accepted only if
 //     TIME_NS_MAX·N′ + burst·P′ ≤ VALUE_MAX < 2^85,
 // and `check` adds at most (burst - cost)·P′ to a time of at most TIME_NS_MAX·N′. An admission starts
 // from an arrival of at most now + (burst - cost)·P′ and adds cost·P′, so the new value is at most
 // now + burst·P′ ≤ VALUE_MAX, whatever the old value was. A window's used cost grows to at most the
-// count, below 2^40; its index is at most (2^64 - 1) / WINDOW_PERIOD_NS_MIN, below 2^45.
+// count, below 2^40; its index is at most (2^64 - 1) / WINDOW_PERIOD_NS_MIN, below 2^45. A sliding
+// window admits only what leaves `current` within the count, which its field holds; its index is at most
+// (2^64 - 1) / period, which its field holds for that period.
 const _: () = assert!(wide(TIME_NS_MAX, REDUCED_COUNT_MAX) + (PERIOD_NS_MAX as u128) <= VALUE_MAX);
 // Times in use stay below 2^58, half of what the value has room for.
 const _: () = assert!(TIME_NS_MAX > 1 << 58);

@@ -113,7 +113,7 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
         now_ns,
         base_ns: region.base_unix_ns(),
     };
-    prepared(region, limit).map_or(level, |limit| level.max(limit.fresh_value(moment)))
+    prepared(region, limit).map_or(level, |limit| limit.advanced(level, moment))
 }
 
 /// What a limiter's name says: the slots of its limit, and of the one that this replaced.
