@@ -13,7 +13,7 @@
 //! | Algorithm | high bits | low bits |
 //! |---|---|---|
 //! | token bucket | theoretical arrival time, in units of 1/N′ ns since the region's base | (same number) |
-//! | fixed window | 84..40: index of the window since the unix epoch | 39..0: cost used in that window |
+//! | fixed window | 84: whether it is reserved ahead; 83..40: index of the window since the unix epoch | 39..0: cost used in that window |
 //! | sliding window | 84..2b: index of the window since the unix epoch | 2b-1..b: cost used in the window before; b-1..0: in that window |
 //!
 //! b is (21 + log2(period in ns)) / 2, both rounded down: 20 to 37.
@@ -35,6 +35,12 @@
 //! that no history of stamps admits what the formula would not at the latest stamp admitted so far. A
 //! fresh value knows no past: give a key that takes the place of a reclaimed one the value of
 //! [`Prepared::advanced`] to the reclaim, if stamps from before it may still arrive.
+//!
+//! # Slots
+//!
+//! A reservation ([`Prepared::reserve`]) is a check at a later time that is known to pass: it counts at that
+//! time, its slot, and the bounds above hold over slots. What is reserved when a limit is changed counts
+//! as used from the change on, as all that is used does.
 
 mod convert;
 mod decision;
@@ -42,6 +48,8 @@ mod definition;
 mod error;
 mod parse;
 mod prepared;
+mod refund;
+mod reserve;
 mod sliding;
 
 pub use convert::convert;
@@ -52,3 +60,5 @@ pub use prepared::{
     Moment, PREPARED_WORDS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, VALUE_BITS, VALUE_MAX,
     Verdict,
 };
+pub use refund::{Amount, Records, Refund};
+pub use reserve::Reserve;

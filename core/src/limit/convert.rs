@@ -15,15 +15,20 @@ use super::sliding::Sliding;
 /// a token, or a cost of 1), so that never more is admitted than with exact numbers. What does not fit
 /// the new value is cut to the most that it holds, far beyond any region's life for a bucket and no less
 /// than any count for a window. A window takes it as used since its start. Times stay exact: a bucket
-/// whose burst alone changes keeps its value, and so does a sliding window whose count does.
+/// whose burst alone changes keeps its value, and so does a window whose count does.
+///
+/// What is reserved counts as used at `moment`, whenever its slot; where a fixed window is reserved ahead, so
+/// does the whole count of each one from the current one to there, of which no more is known.
 ///
 /// A stamp from before a stored window counts as that window's start. Costs a few 128-bit divisions.
 #[must_use]
 pub const fn convert(old: &Prepared, old_value: u128, new: &Prepared, moment: Moment) -> u128 {
-    if matches!(old.algorithm, Algorithm::SlidingWindow)
-        && matches!(new.algorithm, Algorithm::SlidingWindow)
-        && old.period == new.period
-    {
+    let is_same_window = match (old.algorithm, new.algorithm) {
+        (Algorithm::FixedWindow, Algorithm::FixedWindow)
+        | (Algorithm::SlidingWindow, Algorithm::SlidingWindow) => old.period == new.period,
+        _ => false,
+    };
+    if is_same_window {
         return new.advanced(old_value, moment);
     }
     let (used, moment) = used_at(old, old_value, moment);
@@ -66,6 +71,17 @@ impl Used {
 /// What is used at `moment`, and the moment itself, moved up to the start of the stored window.
 const fn used_at(old: &Prepared, value: u128, moment: Moment) -> (Used, Moment) {
     match old.algorithm {
+        Algorithm::FixedWindow if old.is_ahead(value, moment) => {
+            // What was used of the windows from the current one on is not known, and at most the count
+            // of each.
+            let (index, reserved) = unpack_window(value);
+            let windows = index - moment.unix_ns() / old.period;
+            let used = Used {
+                parts: wide(windows, old.count) + reserved as u128,
+                parts_per_cost: 1,
+            };
+            (used, moment)
+        }
         Algorithm::TokenBucket => {
             let owed = at_most(value, VALUE_MAX).saturating_sub(old.now_units(moment));
             let used = Used {

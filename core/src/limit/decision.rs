@@ -78,10 +78,8 @@ impl Decision {
                 // At most the limit, since the room is at most limit·P′.
                 (room / self.prepared.period as u128) as u64
             }
-            Algorithm::FixedWindow => {
-                let (_, used) = self.prepared.window_at(self.value, self.moment);
-                limit.saturating_sub(used)
-            }
+            Algorithm::FixedWindow if self.is_ahead() => 0,
+            Algorithm::FixedWindow => limit.saturating_sub(self.used()),
             Algorithm::SlidingWindow => {
                 let used = self.sliding().used_times_period(&self.prepared);
                 let room = wide(limit, self.prepared.period).saturating_sub(used);
@@ -117,6 +115,9 @@ impl Decision {
                 self.prepared.units_to_ns(self.owed().saturating_sub(room))
             }
             Algorithm::FixedWindow if cost <= self.remaining() => Some(0),
+            Algorithm::FixedWindow if self.is_ahead() && self.used() <= self.limit() - cost => {
+                Some(self.until_start_ns())
+            }
             Algorithm::FixedWindow => Some(self.window_left_ns()),
             Algorithm::SlidingWindow => {
                 let room = self.limit() - cost;
@@ -133,6 +134,7 @@ impl Decision {
         match self.prepared.algorithm {
             Algorithm::TokenBucket => self.prepared.units_to_ns(self.owed()),
             Algorithm::FixedWindow if self.prepared.is_full(self.value, self.moment) => Some(0),
+            Algorithm::FixedWindow if self.used() == 0 => Some(self.until_start_ns()),
             Algorithm::FixedWindow => Some(self.window_left_ns()),
             Algorithm::SlidingWindow => {
                 Some(self.sliding().full_after_ns(&self.prepared, self.moment))
@@ -149,6 +151,22 @@ impl Decision {
     /// Sliding window: the counts at the moment.
     const fn sliding(&self) -> Sliding {
         Sliding::at(&self.prepared, self.value, self.moment)
+    }
+
+    /// Fixed window: whether it was reserved and has not begun.
+    const fn is_ahead(&self) -> bool {
+        self.prepared.is_ahead(self.value, self.moment)
+    }
+
+    /// Fixed window: what is used of the window that counts at the moment.
+    const fn used(&self) -> u64 {
+        self.prepared.window_at(self.value, self.moment).1
+    }
+
+    /// Fixed window: nanoseconds until the stored window begins.
+    const fn until_start_ns(&self) -> u64 {
+        let start = self.prepared.window_start(self.value);
+        saturate(start.saturating_sub(self.moment.unix_ns() as u128))
     }
 
     /// Fixed window: nanoseconds to the end of the window that counts at the moment.

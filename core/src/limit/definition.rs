@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::error::LimitError;
 use super::prepared::{
-    INDEX_BITS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, USED_BITS, VALUE_MAX, is_narrow, wide,
+    INDEX_BITS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, UNIX_NS_MAX, USED_BITS, VALUE_MAX,
+    is_narrow, wide,
 };
 use super::sliding;
 
@@ -16,8 +17,8 @@ pub const COUNT_MAX: u64 = 1_000_000_000_000;
 pub const PERIOD_NS_MAX: u64 = 366 * 86_400 * 1_000_000_000;
 
 /// The shortest period of a window, in nanoseconds: 2^19, about half a millisecond, so that the
-/// index of every window that a 64-bit unix time in nanoseconds can name fits the value's index field.
-pub const WINDOW_PERIOD_NS_MIN: u64 = 1 << (64 - INDEX_BITS);
+/// index of every window of a unix time in nanoseconds below 2^63 fits the value's index field.
+pub const WINDOW_PERIOD_NS_MIN: u64 = 1 << (63 - INDEX_BITS);
 
 /// How a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -303,7 +304,7 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 // A fixed window's count and used cost fit their field, so a window can always be filled.
 const _: () = assert!(COUNT_MAX < 1 << USED_BITS);
 // The longest window index: every unix time in nanoseconds, over the shortest period.
-const _: () = assert!(u64::MAX / WINDOW_PERIOD_NS_MIN < 1 << INDEX_BITS);
+const _: () = assert!(UNIX_NS_MAX / WINDOW_PERIOD_NS_MIN < 1 << INDEX_BITS);
 // At the finest rate and the longest reduced period a burst of 1 still fits.
 const _: () = assert!(burst_max(REDUCED_COUNT_MAX, PERIOD_NS_MAX) >= 1);
 // `rounder_count` multiplies a step of at most COUNT_MAX by ten.

@@ -43,10 +43,15 @@ impl Moment {
         }
     }
 
-    /// Nanoseconds since the unix epoch, at most `u64::MAX`.
+    /// Nanoseconds since the unix epoch, at most `UNIX_NS_MAX`.
     #[inline]
     pub(super) const fn unix_ns(self) -> u64 {
-        self.base_ns.saturating_add(self.elapsed_ns())
+        let unix_ns = self.base_ns.saturating_add(self.elapsed_ns());
+        if unix_ns > UNIX_NS_MAX {
+            UNIX_NS_MAX
+        } else {
+            unix_ns
+        }
     }
 }
 
@@ -93,7 +98,7 @@ impl Prepared {
     /// A cost of 0 is always allowed and changes nothing, under a count of 0 too. Otherwise, a token
     /// bucket admits if max(value, now) + cost·P′ ≤ now + burst·P′, all in units (ITU-T I.371, virtual
     /// scheduling); a fixed window admits if used + cost ≤ count, in the later of the current window
-    /// and the stored one; a sliding window if previous·left/period + current + cost ≤ count, left being
+    /// and the stored one, but not before one that is reserved ahead; a sliding window if previous·left/period + current + cost ≤ count, left being
     /// what is left of that window, without rounding.
     ///
     /// Any `value` is harmless: one that no admission could have left refuses, and the new value is
@@ -131,7 +136,7 @@ impl Prepared {
             }
             Algorithm::FixedWindow => {
                 let (index, used) = self.window_at(value, moment);
-                if used > self.burst - cost {
+                if used > self.burst - cost || self.is_ahead(value, moment) {
                     return Verdict::Refused;
                 }
                 Verdict::Allowed {
@@ -187,7 +192,9 @@ impl Prepared {
     pub const fn is_full(&self, value: u128, moment: Moment) -> bool {
         match self.algorithm {
             Algorithm::TokenBucket => value <= self.now_units(moment),
-            Algorithm::FixedWindow => self.window_at(value, moment).1 == 0,
+            Algorithm::FixedWindow => {
+                self.window_at(value, moment).1 == 0 && !self.is_ahead(value, moment)
+            }
             Algorithm::SlidingWindow => {
                 Sliding::at(self, value, moment).used_times_period(self) == 0
             }
@@ -205,11 +212,14 @@ impl Prepared {
             },
             Algorithm::FixedWindow => {
                 let (index, used) = unpack_window(value);
-                if used == 0 {
-                    0
+                let full_at = if used > 0 {
+                    self.window_end(index)
+                } else if value & AHEAD != 0 {
+                    wide(index, self.period)
                 } else {
-                    saturate(self.window_end(index).saturating_sub(base_ns as u128))
-                }
+                    0
+                };
+                saturate(full_at.saturating_sub(base_ns as u128))
             }
             Algorithm::SlidingWindow => Sliding::full_at_ns(self, value, base_ns),
         }
@@ -227,7 +237,12 @@ impl Prepared {
             }
             Algorithm::FixedWindow => {
                 let (index, used) = self.window_at(value, moment);
-                pack_window(index, used)
+                let ahead = if self.is_ahead(value, moment) {
+                    AHEAD
+                } else {
+                    0
+                };
+                pack_window(index, used) | ahead
             }
             Algorithm::SlidingWindow => Sliding::at(self, value, moment).pack(self),
         }
@@ -323,6 +338,19 @@ impl Prepared {
         }
     }
 
+    /// Fixed window: whether the stored window was reserved before it begins, and has not begun. Then
+    /// nothing is admitted until it does: what was used of the windows before it is not known.
+    #[inline]
+    pub(super) const fn is_ahead(&self, value: u128, moment: Moment) -> bool {
+        value & AHEAD != 0 && (moment.unix_ns() as u128) < self.window_start(value)
+    }
+
+    /// Fixed window: the unix time in nanoseconds at which the stored window begins.
+    #[inline]
+    pub(super) const fn window_start(&self, value: u128) -> u128 {
+        wide(unpack_window(value).0, self.period)
+    }
+
     /// Windows: the unix time in nanoseconds at which window `index`, of at most 46 bits, is over.
     #[inline]
     pub(super) const fn window_end(&self, index: u64) -> u128 {
@@ -336,13 +364,13 @@ pub(super) const fn is_narrow(algorithm: Algorithm, count: u64, period: u64, bur
     matches!(algorithm, Algorithm::TokenBucket) && count == 1 && wide(burst, period) < 1 << 62
 }
 
-/// Fixed window: index and used cost as a value. The index is at most 45 bits, the cost at most 40.
+/// Fixed window: index and used cost as a value. The index is at most 44 bits, the cost at most 40.
 #[inline]
 pub(super) const fn pack_window(index: u64, used: u64) -> u128 {
     (index as u128) << USED_BITS | used as u128
 }
 
-/// Fixed window: index and used cost of a value; bits above the value field are ignored.
+/// Fixed window: index and used cost of a value; the bits above are ignored.
 #[inline]
 pub(super) const fn unpack_window(value: u128) -> (u64, u64) {
     let index = (value >> USED_BITS) as u64 & ((1 << INDEX_BITS) - 1);
@@ -370,7 +398,11 @@ pub(super) const USED_BITS: u32 = 40;
 /// Fixed window: the greatest used cost that a value holds.
 pub(super) const USED_MAX: u64 = (1 << USED_BITS) - 1;
 /// Fixed window: bits of the window's index.
-pub(super) const INDEX_BITS: u32 = VALUE_BITS - USED_BITS;
+pub(super) const INDEX_BITS: u32 = VALUE_BITS - 1 - USED_BITS;
+/// Fixed window: in a value whose window was reserved before it began.
+pub(super) const AHEAD: u128 = 1 << (VALUE_BITS - 1);
+/// The latest unix time that windows tell apart, in nanoseconds: in the year 2262.
+pub(super) const UNIX_NS_MAX: u64 = (1 << 63) - 1;
 
 const TAG_TOKEN_BUCKET: u64 = 1;
 const TAG_FIXED_WINDOW: u64 = 2;
@@ -381,9 +413,10 @@ const TAG_SLIDING_WINDOW: u64 = 3;
 // and `check` adds at most (burst - cost)·P′ to a time of at most TIME_NS_MAX·N′. An admission starts
 // from an arrival of at most now + (burst - cost)·P′ and adds cost·P′, so the new value is at most
 // now + burst·P′ ≤ VALUE_MAX, whatever the old value was. A window's used cost grows to at most the
-// count, below 2^40; its index is at most (2^64 - 1) / WINDOW_PERIOD_NS_MIN, below 2^45. A sliding
+// count, below 2^40; its index is at most UNIX_NS_MAX / WINDOW_PERIOD_NS_MIN, below 2^44. A sliding
 // window admits only what leaves `current` within the count, which its field holds; its index is at most
-// (2^64 - 1) / period, which its field holds for that period.
+// UNIX_NS_MAX / period, which its field holds for that period.
+// A reservation is a check at its slot, of at most TIME_NS_MAX.
 const _: () = assert!(wide(TIME_NS_MAX, REDUCED_COUNT_MAX) + (PERIOD_NS_MAX as u128) <= VALUE_MAX);
 // Times in use stay below 2^58, half of what the value has room for.
 const _: () = assert!(TIME_NS_MAX > 1 << 58);

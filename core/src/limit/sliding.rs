@@ -40,8 +40,8 @@ pub(super) struct Sliding {
 }
 
 /// The greatest cost that a value holds for a window of `period` nanoseconds, which is at least
-/// `WINDOW_PERIOD_NS_MIN`. The index of every window that a 64-bit unix time can name takes
-/// 64 - log2(period) bits, rounded up; the two counts share the rest.
+/// `WINDOW_PERIOD_NS_MIN`. An index has 64 - log2(period) bits, rounded up, for every window of a
+/// 64-bit unix time; the two counts share the rest.
 pub(super) const fn count_max(period: u64) -> u64 {
     (1 << count_bits(period)) - 1
 }
@@ -126,6 +126,42 @@ impl Sliding {
         Self {
             current: self.current + cost,
             ..self
+        }
+    }
+
+    /// What `value` becomes without a `cost` that left it at `end`, and what of the cost counts at
+    /// `moment`, times the period; `None` if nothing does. The window stays the stored one.
+    pub(super) const fn without(
+        prepared: &Prepared,
+        value: u128,
+        end: u128,
+        cost: u64,
+        moment: Moment,
+    ) -> Option<(Self, u128)> {
+        let taken_in = Self::stored(prepared, end).index;
+        let mut window = Self::stored(prepared, value);
+        let counted = if window.index == taken_in {
+            &mut window.current
+        } else if window.index == taken_in + 1 {
+            &mut window.previous
+        } else {
+            return None;
+        };
+        let given = if *counted < cost { *counted } else { cost };
+        *counted -= given;
+        let now = Self::at(prepared, value, moment);
+        let weight_ns = if now.index == taken_in {
+            prepared.period
+        } else if now.index == taken_in + 1 {
+            now.left_ns
+        } else {
+            0
+        };
+        let parts = wide(given, weight_ns);
+        if parts == 0 {
+            None
+        } else {
+            Some((window, parts))
         }
     }
 

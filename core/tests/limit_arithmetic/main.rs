@@ -5,6 +5,7 @@
 //! far as one key's value goes. `PROPTEST_CASES` sets how much is tried.
 
 mod model;
+mod slots;
 mod tried;
 
 use num_bigint::BigInt;
@@ -12,7 +13,7 @@ use num_rational::Ratio;
 use proptest::prelude::*;
 use sprag_core::limit::{
     Algorithm, COUNT_MAX, Limit, LimitError, Moment, PERIOD_NS_MAX, PREPARED_WORDS, Prepared,
-    TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN, convert,
+    Records, Refund, Reserve, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN, convert,
 };
 
 type Exact = Ratio<BigInt>;
@@ -820,8 +821,8 @@ fn the_last_window_that_a_clock_can_name_fits_the_value() {
     assert!(value <= VALUE_MAX);
     assert_eq!(prepared.check(value, end, 1), Verdict::Refused);
     assert_eq!(prepared.peek(value, end).remaining(), 0);
-    // The window's end is the first nanosecond that 64 bits can't name.
-    assert_eq!(prepared.full_at_ns(value, 0), u64::MAX);
+    // The window's end is the first nanosecond that is not told apart.
+    assert_eq!(prepared.full_at_ns(value, 0), 1 << 63);
 }
 
 #[test]
