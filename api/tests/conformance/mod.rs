@@ -11,6 +11,7 @@ pub(crate) mod keep_alive;
 pub(crate) mod limiters;
 pub(crate) mod locks;
 pub(crate) mod owners;
+pub(crate) mod refunds;
 pub(crate) mod spaces;
 pub(crate) mod stress;
 pub(crate) mod tier;
@@ -123,6 +124,17 @@ macro_rules! cases {
                 a_fence_rejects_the_holder_before,
                 fences_and_locks_of_one_name_are_apart,
                 fence_names_have_bounds,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            refunds,
+            [
+                a_refund_gives_back_what_was_taken,
+                a_refund_of_what_took_nothing_gives_nothing,
+                a_refund_after_a_change_or_of_another_limiter_is_void,
+                a_place_is_reserved_once_and_can_be_given_back,
+                a_sliding_window_has_no_reservations_and_says_so,
             ]
         );
         $crate::conformance::instantiate!(

@@ -3,6 +3,7 @@
 
 use super::definition::Algorithm;
 use super::prepared::{Moment, Prepared, Verdict, saturate, wide};
+use super::refund::Refund;
 use super::sliding::Sliding;
 
 /// The answer to one check, and the key's state right after it.
@@ -140,6 +141,13 @@ impl Decision {
                 Some(self.sliding().full_after_ns(&self.prepared, self.moment))
             }
         }
+    }
+
+    /// What of the cost can be given back at `moment`, now that the key's value is `value`: see
+    /// [`Prepared::refund`]. The decision must be an admission.
+    pub const fn refund(&self, value: u128, is_marked: bool, moment: Moment) -> Refund {
+        self.prepared
+            .refund(value, is_marked, self.value, self.cost, moment)
     }
 
     /// Token bucket: units that are used at the moment.

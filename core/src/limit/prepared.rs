@@ -104,7 +104,7 @@ impl Prepared {
     /// Any `value` is harmless: one that no admission could have left refuses, and the new value is
     /// never above [`VALUE_MAX`]. Costs three multiplications for a token bucket, one for a fixed
     /// window and four for a sliding one; a window divides (64 bits) only to enter a new one.
-    #[inline]
+    #[inline(always)]
     pub const fn check(&self, value: u128, moment: Moment, cost: u64) -> Verdict {
         if cost == 0 {
             return Verdict::Allowed { new_value: value };
@@ -143,15 +143,20 @@ impl Prepared {
                     new_value: pack_window(index, used + cost),
                 }
             }
-            Algorithm::SlidingWindow => {
-                let window = Sliding::at(self, value, moment);
-                if window.used_times_period(self) > wide(self.burst - cost, self.period) {
-                    return Verdict::Refused;
-                }
-                Verdict::Allowed {
-                    new_value: window.with(cost).pack(self),
-                }
-            }
+            Algorithm::SlidingWindow => self.check_sliding(value, moment, cost),
+        }
+    }
+
+    /// [`check`](Self::check) for a sliding window. By itself, so that the whole of a check stays small
+    /// enough to be part of its caller.
+    #[inline(never)]
+    const fn check_sliding(&self, value: u128, moment: Moment, cost: u64) -> Verdict {
+        let window = Sliding::at(self, value, moment);
+        if window.used_times_period(self) > wide(self.burst - cost, self.period) {
+            return Verdict::Refused;
+        }
+        Verdict::Allowed {
+            new_value: window.with(cost).pack(self),
         }
     }
 

@@ -153,10 +153,10 @@ impl Prepared {
         let start = end.saturating_sub(wide(cost, self.period));
         let now = self.now_units(moment);
         // The latest slot of a reservation that waits, in whole nanoseconds as slots are.
-        let slot_ns = match self.units_to_ns(value.saturating_sub(wide(self.burst, self.period))) {
-            Some(ns) => ns,
+        let beyond_burst = value.saturating_sub(wide(self.burst, self.period));
+        let Some(slot_ns) = self.units_to_ns(beyond_burst) else {
             // Nothing is ever admitted under a count of 0.
-            None => return Refund::Over,
+            return Refund::Over;
         };
         let slot = wide(slot_ns, self.count);
         let is_last = value == end && !is_marked;
