@@ -2,7 +2,7 @@
 
 use crate::journal::{Entry, Journal, Op, Outcome};
 use crate::process::now_ns;
-use sprag::{Caps, Error, Fence, Hold, Limiter, Space};
+use sprag::{Caps, Decision, Error, Fence, Hold, Limiter, Refunded, Space};
 use sprag_core::sync::steps;
 use std::cell::Cell;
 use std::pin::pin;
@@ -316,6 +316,26 @@ impl Actor {
             .expect("a check never fails");
         entry.end(yes(decision.is_allowed()), 0);
         decision.is_allowed()
+    }
+
+    /// Whether `cost` of `key` was reserved, however far ahead.
+    pub(crate) fn reserve(&self, op: Op, limiter: &Limiter, key: u64, cost: u64) -> bool {
+        let name = name_of(key);
+        let reserve = || limiter.reserve(&name, cost, Duration::MAX);
+        let reserved = self.call(op, key, cost, reserve, |decision| {
+            yes(decision.as_ref().is_ok_and(Decision::is_allowed))
+        });
+        reserved.expect("a reservation never fails").is_allowed()
+    }
+
+    /// Whether something was given back.
+    pub(crate) fn refund(&self, op: Op, limiter: &Limiter, key: u64, decision: Decision) -> bool {
+        let is_given = |refunded: &_| matches!(refunded, Ok(Refunded::Given(_)));
+        let cost = decision.limit();
+        let refund = || limiter.refund(decision);
+        let refunded = self.call(op, key, cost, refund, |refunded| yes(is_given(refunded)));
+        assert!(refunded.is_ok(), "a refund never fails: {refunded:?}");
+        is_given(&refunded)
     }
 
     pub(crate) fn limiter(&self, op: Op, space: &Space, name: &str, limit: &str) -> Limiter {

@@ -4,7 +4,7 @@ use crate::journal::{Journal, Op};
 use crate::process::{alone, fork, in_lanes, shared_words, wait};
 use crate::report::{self, Row};
 use crate::scene::{Case, LONG_TTL, SHORT_TTL, Scene, Struck, directory};
-use crate::{scenes_change, scenes_limiter, scenes_lock, scenes_table};
+use crate::{scenes_change, scenes_limiter, scenes_lock, scenes_refund, scenes_table};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ fn scenes(signal: i32, ttls: &[Duration]) -> Vec<(&'static Scene, Duration)> {
         .chain(with(&scenes_table::SCENES, ttls))
         // Limiters hold nothing.
         .chain(with(&scenes_limiter::SCENES, &ttls[..1]))
+        .chain(with(&scenes_refund::SCENES, &ttls[..1]))
         .chain(with(&scenes_change::SCENES, &ttls[..1]))
         .filter(|(scene, _)| scene.op.name().contains(&only))
         .collect()

@@ -26,4 +26,5 @@ mod scene;
 mod scenes_change;
 mod scenes_limiter;
 mod scenes_lock;
+mod scenes_refund;
 mod scenes_table;
