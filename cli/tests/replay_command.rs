@@ -176,7 +176,10 @@ fn limits_are_those_of_the_engine() {
         let report = json(&finished);
         assert_eq!(report["allowed"], allowed, "{limit}");
         assert_eq!(
-            (&report["limit"], &report["algorithm"]),
+            (
+                &report["limits"][0]["limit"],
+                &report["limits"][0]["algorithm"]
+            ),
             (&canonical.into(), &algorithm.into())
         );
     }

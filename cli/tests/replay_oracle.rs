@@ -13,7 +13,7 @@ use std::io::Read;
 use flate2::read::MultiGzDecoder;
 use replay::command::{self, REAL_LOG};
 use replay::logs;
-use replay::oracle::{self, Limit, Request, Verdict};
+use replay::oracle::{self, Enforced, Limit, Request, Verdict};
 
 const PERIODS: [(&str, u64); 6] = [
     ("second", 1),
@@ -36,13 +36,6 @@ struct Case {
     cost: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Enforced {
-    TokenBucket,
-    FixedWindow,
-    SlidingWindow,
-}
-
 impl Case {
     fn args(&self) -> String {
         let Limit { count, burst, .. } = self.limit;
@@ -62,6 +55,12 @@ impl Case {
             (Enforced::TokenBucket, _) => "",
         };
         format!("--cost {cost} --limit {count}/{period}{burst}{algorithm}")
+    }
+
+    /// The limit alone.
+    fn limit_args(&self) -> String {
+        let args = Self { cost: 1, ..*self }.args();
+        args.trim_start_matches("--cost 1 ").to_owned()
     }
 
     fn verdicts(&self, requests: &[Option<Request>]) -> Vec<Verdict> {
@@ -298,6 +297,61 @@ fn a_key_in_use_for_longer_than_can_be_told_apart_is_an_error() {
         (key, at_s + pause_s)
     });
     assert_eq!(command::replay(args, &lines(paused)).code, Some(0));
+}
+
+#[test]
+fn several_limits_allow_what_all_have_room_for_and_take_from_none_otherwise() {
+    // An odd count has its algorithm in the text.
+    let cases = cases(&[1, 7, 13, 333], &[0, 5, 40], &[1, 2]);
+    let (mut by_one, mut by_all) = (0, 0);
+    for seed in 2_000..2_060 {
+        let log = logs::log(seed, 250);
+        let requests = oracle::requests(&log, 0);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let cost = random.u64(1..=2);
+        let mut draw = || loop {
+            let case = cases[random.usize(..cases.len())];
+            if case.limit.burst >= cost {
+                return case;
+            }
+        };
+        let drawn: Vec<Case> = (0..2 + seed % 3).map(|_| draw()).collect();
+        let limits: Vec<_> = drawn
+            .iter()
+            .map(|case| (case.limit, case.enforced))
+            .collect();
+        let expected = oracle::refused_by_several(&requests, &limits, cost);
+        let args = drawn.iter().fold(format!("- --cost {cost}"), |args, case| {
+            format!("{args} {}", case.limit_args())
+        });
+
+        let verdicts: Vec<Verdict> = expected
+            .iter()
+            .map(|refused_by| match refused_by {
+                None => Verdict::Malformed,
+                Some(refused_by) if refused_by.contains(&true) => Verdict::Refused,
+                Some(_) => Verdict::Allowed,
+            })
+            .collect();
+        let what = format!("seed {seed}: {args}");
+        agree(&what, &verdicts, &decisions(&args, &log), &log);
+        let finished = command::replay(&format!("{args} --json"), &log);
+        let json: serde_json::Value =
+            serde_json::from_slice(&finished.out).expect("the report is JSON");
+        for (i, _) in limits.iter().enumerate() {
+            let refused = expected.iter().flatten().filter(|refused_by| refused_by[i]);
+            assert_eq!(json["limits"][i]["refused"], refused.count(), "{what}");
+        }
+        let ways = |all: bool| {
+            let of = |refused_by: &&Vec<bool>| {
+                refused_by.contains(&true) && refused_by.contains(&false) != all
+            };
+            expected.iter().flatten().filter(of).count()
+        };
+        by_one += ways(false);
+        by_all += ways(true);
+    }
+    assert!(by_one > 500 && by_all > 20, "{by_one} {by_all}");
 }
 
 #[test]

@@ -462,6 +462,40 @@ fn records_from_before_a_refund_are_void_from_the_next_admission_on() {
 }
 
 #[test]
+fn a_refund_beneath_reservations_that_wait_leaves_what_they_rest_on_and_voids_the_rest() {
+    let mut history = bucket_of_four();
+    for _ in 0..2 {
+        history
+            .act(&Act::Check {
+                cost: 2,
+                late_ns: 0,
+            })
+            .unwrap();
+    }
+    for _ in 0..2 {
+        let (cost, wait_ns_max) = (1, u64::MAX);
+        history.act(&Act::Reserve { cost, wait_ns_max }).unwrap();
+    }
+    let slots: Vec<u64> = history
+        .taken
+        .iter()
+        .map(|t| t.slot_ns / SECOND_NS)
+        .collect();
+    assert_eq!(slots, [0, 0, 1, 2]);
+    // Of the six seconds, two are between now and the latest slot; the second two have yet to drain then.
+    history.act(&Act::Refund { which: 1 }).unwrap();
+    assert_eq!(history.taken[1].net, whole(0));
+    assert!(history.taken.iter().all(|taken| taken.record.is_none()));
+    // Were it not, the first two would come back too, and two seconds on four pass beside the last.
+    history.act(&Act::Refund { which: 0 }).unwrap();
+    history.act(&Act::Pass { ns: 2 * SECOND_NS }).unwrap();
+    for cost in [4, 3, 2, 1] {
+        history.act(&Act::Check { cost, late_ns: 0 }).unwrap();
+        history.hold_to_bound().unwrap();
+    }
+}
+
+#[test]
 fn a_fixed_window_reserved_ahead_admits_nothing_until_it_begins() {
     let prepared = prepared("4/minute;window=fixed");
     let base_ns = BASE_NS / MINUTE_NS * MINUTE_NS;
