@@ -8,7 +8,8 @@ use fuzz::{Bytes, Campaign};
 use sprag_core::key::NAME_BYTES_MAX;
 use sprag_core::limit::{
     Algorithm, COUNT_MAX, Limit, LimitError, Moment, PERIOD_NS_MAX, PREPARED_WORDS, Prepared,
-    REDUCED_COUNT_MAX, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN, convert,
+    REDUCED_COUNT_MAX, Refund, Reserve, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN,
+    convert,
 };
 use sprag_core::readable::Readable;
 use sprag_core::region::Caps;
@@ -260,6 +261,16 @@ fn use_limit(limit: &Prepared, value: u128, moment: Moment, cost: u64) -> [bool;
         assert!(new_value == value || new_value <= VALUE_MAX, "{new_value}");
     }
     let decision = limit.decision(verdict, value, moment, cost);
+    if let Reserve::Taken { new_value, .. } = limit.reserve(value, moment, cost, moment.now_ns) {
+        assert!(new_value == value || new_value <= VALUE_MAX, "{new_value}");
+        let refund = limit.refund(new_value, false, new_value, cost, moment);
+        if let Refund::Given {
+            new_value, amount, ..
+        } = refund
+        {
+            assert!(new_value <= VALUE_MAX && amount.cost() <= cost);
+        }
+    }
     assert!(decision.remaining() <= limit.limit());
     let peeked = limit.peek(value, moment);
     assert!(peeked.is_allowed() && peeked.remaining() <= limit.limit());

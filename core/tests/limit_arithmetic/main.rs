@@ -275,10 +275,21 @@ proptest! {
                 }
                 let decision = prepared.decision(verdict, raw_value, at, cost);
                 let _ = (decision.retry_after_ns(), decision.reset_after_ns());
+                let reserved = prepared.reserve(raw_value, at, cost, now_ns);
+                if let Reserve::Taken { new_value, .. } = reserved {
+                    prop_assert!(cost == 0 || new_value <= VALUE_MAX);
+                }
+                for (value, end) in [(raw_value, raw_value), (raw_value, raw_value / 2), (0, raw_value)] {
+                    let refund = prepared.refund(value, base_ns % 2 == 0, end, cost, at);
+                    if let Refund::Given { new_value, amount, .. } = refund {
+                        prop_assert!(new_value <= VALUE_MAX && amount.cost() <= cost);
+                    }
+                }
                 prop_assert!(decision.remaining() <= decision.limit());
             }
             let _ = (prepared.is_full(raw_value, at), prepared.full_at_ns(raw_value, base_ns));
             prop_assert!(prepared.advanced(0, at) <= VALUE_MAX);
+            prop_assert!(prepared.advanced(raw_value & VALUE_MAX, at) <= VALUE_MAX);
             prop_assert!(convert(prepared, raw_value, &valid, at) <= VALUE_MAX);
             prop_assert!(convert(&valid, raw_value, prepared, at) <= VALUE_MAX);
         }
