@@ -1,7 +1,8 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
-//! in [`change`], how an admission is given back in [`refund`]; what a limit means is in [`crate::limit`].
+//! in [`change`], how a place is taken ahead in [`reserve`] and an admission given back in [`refund`]; what a
+//! limit means is in [`crate::limit`].
 //!
 //! # A check
 //!
@@ -14,6 +15,7 @@
 mod change;
 mod definition;
 mod refund;
+mod reserve;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
@@ -21,11 +23,12 @@ pub use refund::Refunded;
 
 pub(crate) use definition::{first_value, hasher, overflow, overflow_at, prepared};
 
+use self::reserve::Ask;
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher, NAME_BYTES_MAX};
-use crate::limit::{Algorithm, Decision, Limit, Moment, Prepared, Reserve, Verdict, convert};
+use crate::limit::{Algorithm, Decision, Limit, Moment, Prepared, Verdict, convert};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::Name;
 use crate::readable::Readable;
@@ -77,14 +80,6 @@ impl LimiterRef {
         }
     }
 
-    /// What its user is told who reserves where that can't be done exactly.
-    #[cold]
-    fn no_reservations(&self) -> Error {
-        Error::NoReservations {
-            limiter: Readable(&self.name.to_vec()).to_string(),
-        }
-    }
-
     /// What its user is told when there is no such limiter any more.
     #[cold]
     pub(crate) fn gone(&self) -> Error {
@@ -110,38 +105,6 @@ pub struct Checked {
     tag: u64,
     /// The limiter's.
     family: u64,
-}
-
-/// What is asked of a key.
-#[derive(Clone, Copy)]
-struct Ask {
-    cost: u64,
-    /// For a reservation, the longest wait.
-    wait_ns_max: Option<u64>,
-}
-
-impl Ask {
-    #[inline(always)]
-    const fn check(cost: u64) -> Self {
-        Self {
-            cost,
-            wait_ns_max: None,
-        }
-    }
-
-    /// The verdict, and how long to wait before acting.
-    #[inline(always)]
-    fn decide(self, prepared: &Prepared, value: u128, moment: Moment) -> (Verdict, u64) {
-        let Some(wait_ns_max) = self.wait_ns_max else {
-            return (prepared.check(value, moment, self.cost), 0);
-        };
-        match prepared.reserve(value, moment, self.cost, wait_ns_max) {
-            Reserve::Taken { new_value, wait_ns } => (Verdict::Allowed { new_value }, wait_ns),
-            Reserve::TooLate => (Verdict::Refused, 0),
-            // Limiters without reservations were sent away.
-            Reserve::Never | Reserve::Unsupported => (Verdict::Never, 0),
-        }
-    }
 }
 
 impl Engine {
@@ -170,29 +133,6 @@ impl Engine {
         }
     }
 
-    /// Takes `cost` of `key` now, to be acted on after [`Checked::wait_ns`], if that is at most
-    /// `wait_ns_max`: the first time at which a check would be allowed if nobody else came. Who comes
-    /// later finds it taken. Refused as a check is, writing nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoReservations`] for a sliding window; else as [`check`](Self::check).
-    pub fn reserve(
-        &self,
-        limiter: &LimiterRef,
-        key: &[u8],
-        cost: u64,
-        wait_ns_max: u64,
-        by: SessionId,
-        now_ns: u64,
-    ) -> Result<Checked> {
-        let ask = Ask {
-            cost,
-            wait_ns_max: Some(wait_ns_max),
-        };
-        self.check_slowly(limiter, key, ask, by, now_ns)
-    }
-
     /// The common case of [`check`](Self::check) alone: a key that is there, undisturbed. `None` says
     /// only that this was not the case.
     #[inline(always)]
@@ -215,19 +155,19 @@ impl Engine {
             .limiter_keys
             .find_first(&self.region, entry.hash, entry);
         let ask = Ask::check(cost);
-        if let Some((line, _, state)) = first {
-            // Found plainly, and so not marked: the word after differs in its value alone.
-            return self.check_line(
-                entry.limiter,
-                line,
-                state,
-                ask,
-                now_ns,
-                KeyState::with_value,
-            );
-        }
-        let (line, state) = self.find_beyond(entry.limiter, entry.key, entry.hash)?;
-        self.check_line(entry.limiter, line, state, ask, now_ns, KeyState::admitted)
+        let Some((line, _, state)) = first else {
+            let (line, state) = self.find_beyond(entry.limiter, entry.key, entry.hash)?;
+            return self.check_line(entry.limiter, line, state, ask, now_ns, KeyState::admitted);
+        };
+        // Found plainly, and so not marked: the word after differs in its value alone.
+        self.check_line(
+            entry.limiter,
+            line,
+            state,
+            ask,
+            now_ns,
+            KeyState::with_value,
+        )
     }
 
     /// A key under its limiter's own limit, wherever it is. Its arguments are few, and its result small,
