@@ -96,7 +96,7 @@ pub use sprag_core::lock::{BreakRecord, Deadlock, DeadlockedWait};
 pub use sprag_core::once::RESULT_BYTES_MAX;
 pub use sprag_core::region::Caps;
 pub use sprag_core::span::Span;
-pub use sprag_core::{Error as EngineError, TOKEN_MAX};
+pub use sprag_core::{Error as EngineError, Refunded, TOKEN_MAX};
 
 /// The fence to embed in your own storage, and the error for a token that came too late.
 pub mod embed {
@@ -106,8 +106,8 @@ pub mod embed {
 /// What a [`Limit`] is made of: its algorithms, its bounds, and why one is refused.
 pub mod limit {
     pub use sprag_core::limit::{
-        Algorithm, COUNT_MAX, Limit, LimitError, PERIOD_NS_MAX, REDUCED_COUNT_MAX, TIME_NS_MAX,
-        WINDOW_PERIOD_NS_MIN,
+        Algorithm, Amount, COUNT_MAX, Limit, LimitError, PERIOD_NS_MAX, REDUCED_COUNT_MAX,
+        TIME_NS_MAX, WINDOW_PERIOD_NS_MIN,
     };
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Error, Limit, Result, Space};
 use sprag_core::readable::Readable;
-use sprag_core::{Checked, LimiterRef};
+use sprag_core::{Checked, LimiterRef, Refunded};
 use std::fmt;
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ pub struct Limiter {
     limiter: LimiterRef,
 }
 
-/// The answer to a check, and the key's state right after it. What costs a division is computed when
-/// asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The answer to a check or a reservation, and the key's state right after it. What costs a division is
+/// computed when asked for. There are no copies of one: what it took can be given back once.
+#[derive(PartialEq, Eq)]
 #[must_use]
 pub struct Decision(Checked);
 
@@ -53,6 +53,13 @@ impl Decision {
         self.0.decision.reset_after_ns().map(Duration::from_nanos)
     }
 
+    /// How long to wait, from the call on, before acting on it: zero, but for a reservation
+    /// ([`Limiter::reserve`]).
+    #[inline]
+    pub fn act_after(&self) -> Duration {
+        Duration::from_nanos(self.0.wait_ns)
+    }
+
     /// Whether the region had no room for the key, so that a bucket shared by all such keys decided.
     pub fn is_overflow(&self) -> bool {
         self.0.is_overflow
@@ -68,6 +75,7 @@ impl fmt::Debug for Decision {
             .field("remaining", &self.remaining())
             .field("retry_after", &self.retry_after())
             .field("reset_after", &self.reset_after())
+            .field("act_after", &self.act_after())
             .field("is_overflow", &self.is_overflow())
             .finish()
     }
@@ -124,6 +132,84 @@ impl Limiter {
         inner.check_in_place_now_and_then(now_ns)?;
         let checked = inner.engine.check(&self.limiter, key, cost, by, now_ns);
         Ok(Decision(checked.map_err(Error::from)?))
+    }
+
+    /// Takes `cost` of `key` now, to be acted on later: after [`Decision::act_after`], which is at most
+    /// `wait_max`. That is when a check would be allowed if nobody else came; whoever comes later finds the
+    /// place taken and waits behind it. The limit's bound counts it at that time. Not allowed, and
+    /// nothing is taken, if the wait would be longer ([`Decision::retry_after`] says how long) or the cost
+    /// can never be had.
+    ///
+    /// Who does not want the place any more gives it back with [`refund`](Self::refund). Under a fixed
+    /// window, a cost that the rest of a window has no room for closes that window: nothing more is
+    /// allowed until the next one begins. A change of the limit keeps the promised time and counts what
+    /// is reserved as used from then on. Well below a microsecond.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let space = sprag::Space::open("mem:")?;
+    /// let mail = space.limiter("mail", "10/second;burst=1")?;
+    /// let now = mail.reserve("ann", 1, Duration::ZERO)?;
+    /// let next = mail.reserve("ann", 1, Duration::from_secs(1))?;
+    /// assert_eq!(now.act_after(), Duration::ZERO);
+    /// assert!(next.is_allowed() && next.act_after() <= Duration::from_millis(100));
+    /// // After that wait: send.
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`sprag_core::Error::NoReservations`] within [`Error::Engine`] for a sliding window; else as
+    /// [`check`](Self::check).
+    pub fn reserve<K: AsRef<[u8]> + ?Sized>(
+        &self,
+        key: &K,
+        cost: u64,
+        wait_max: Duration,
+    ) -> Result<Decision> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        let (by, now_ns) = (inner.session, inner.now_ns());
+        inner.check_in_place_now_and_then(now_ns)?;
+        let wait_ns_max = u64::try_from(wait_max.as_nanos()).unwrap_or(u64::MAX);
+        let engine = &inner.engine;
+        let checked = engine.reserve(&self.limiter, key.as_ref(), cost, wait_ns_max, by, now_ns)?;
+        Ok(Decision(checked))
+    }
+
+    /// Gives back what a check or a reservation took, for what did not take place after all, as far as that
+    /// raises no interval above the limit, and says how much that is. Works once: it takes the
+    /// decision.
+    ///
+    /// A token bucket gives back what has not drained since: of a cost that was admitted at once into an
+    /// empty bucket, the more the sooner; of one that came behind others, all until its turn. A window
+    /// gives back the cost while it counts. Nothing is given back ([`Refunded::Void`]) where the key was
+    /// reclaimed or its limit changed since, nor where another admission of the key was given back and
+    /// then another made: so give back before the key's next check where that can be. What a later
+    /// reservation rests on stays taken.
+    ///
+    /// ```
+    /// let space = sprag::Space::open("mem:")?;
+    /// let mail = space.limiter("mail", "10/hour")?;
+    /// let batch = mail.check("ann", 7)?;
+    /// // It could not be sent.
+    /// let refunded = mail.refund(batch)?;
+    /// assert!(matches!(refunded, sprag::Refunded::Given(amount) if amount.as_f64() > 6.9));
+    /// assert_eq!(mail.peek("ann")?.remaining(), 10);
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`], and [`Error::Engine`] for a region that was replaced or is damaged. Nothing
+    /// was given back then.
+    pub fn refund(&self, decision: Decision) -> Result<Refunded> {
+        let inner = &*self.space.inner;
+        inner.check_process()?;
+        inner.check_in_place_now_and_then(inner.now_ns())?;
+        let now_ns = || inner.now_ns();
+        Ok(inner.engine.refund(&self.limiter, decision.0, now_ns)?)
     }
 
     /// What a check of `key` would find, changing nothing.

@@ -1,6 +1,6 @@
 //! What a space does as time goes by, on a clock that the test moves.
 
-use sprag::{Error, Hold, KeepAlive, ManualClock, Space};
+use sprag::{Error, Hold, KeepAlive, ManualClock, Refunded, Space};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -229,4 +229,57 @@ fn a_clock_moved_by_hand_goes_with_mem_only() {
         .err()
         .unwrap();
     assert!(matches!(error, Error::NotHere { .. }), "{error}");
+}
+
+// property 12
+#[test]
+fn a_refund_gives_back_what_has_not_drained_and_a_reservation_all_until_its_time() {
+    let (space, clock) = space();
+    let limiter = space.limiter("l", "10/second;burst=20").unwrap();
+    let first = limiter.check("k", 10).unwrap();
+    let second = limiter.check("k", 10).unwrap();
+    clock.advance(SECOND / 2);
+    // Half of the first has drained; nothing of the second, whose turn comes after.
+    assert_eq!(limiter.peek("k").unwrap().remaining(), 5);
+    assert_eq!(limiter.refund(second).unwrap().cost(), 10);
+    assert_eq!(limiter.peek("k").unwrap().remaining(), 15);
+    assert_eq!(limiter.refund(first).unwrap().cost(), 5);
+    assert_eq!(limiter.peek("k").unwrap().remaining(), 20);
+
+    let _ = limiter.check("k", 20).unwrap();
+    let reserved = limiter.reserve("k", 5, SECOND).unwrap();
+    assert_eq!(reserved.act_after(), SECOND / 2);
+    clock.advance(Duration::from_nanos(499_999_999));
+    let early = limiter.check("k", 1).unwrap();
+    assert!(!early.is_allowed());
+    assert_eq!(limiter.refund(reserved).unwrap().cost(), 5);
+    clock.advance(NANOSECOND);
+    assert_eq!(limiter.peek("k").unwrap().remaining(), 5);
+
+    let gone = limiter.check("k", 5).unwrap();
+    clock.advance(2 * SECOND);
+    assert_eq!(limiter.refund(gone).unwrap(), Refunded::Over);
+}
+
+// property 12
+#[test]
+fn a_window_gives_back_while_it_counts_and_a_sliding_one_its_share_after() {
+    let (space, clock) = space();
+    let minute = 60 * SECOND;
+    for (window, later) in [("fixed", Refunded::Over.cost()), ("sliding", 4)] {
+        let limit = format!("10/minute;window={window}");
+        let limiter = space.limiter(window, limit.as_str()).unwrap();
+        let [at_once, next_minute, at_last] =
+            [1, 8, 1].map(|cost| limiter.check("k", cost).unwrap());
+        assert_eq!(limiter.refund(at_once).unwrap().cost(), 1, "{window}");
+        assert_eq!(limiter.peek("k").unwrap().remaining(), 1, "{window}");
+        clock.advance(minute * 3 / 2);
+        assert_eq!(
+            limiter.refund(next_minute).unwrap().cost(),
+            later,
+            "{window}"
+        );
+        clock.advance(minute / 2);
+        assert_eq!(limiter.refund(at_last).unwrap(), Refunded::Over, "{window}");
+    }
 }

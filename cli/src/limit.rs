@@ -28,11 +28,12 @@ pub(crate) struct Args {
     /// The limiter's name
     name: OsString,
 
-    /// What each key is allowed: COUNT/PERIOD[;burst=COUNT][;window=fixed]
+    /// What each key is allowed: COUNT/PERIOD[;burst=COUNT][;window=fixed|sliding]
     ///
-    /// PERIOD is second, minute, hour or day, or a number of s, m, h, d, ms, us or ns, as in 5/10s. The
-    /// burst is what a token bucket holds, COUNT if not given. A fixed window allows COUNT in each
-    /// period, the periods being aligned to the Unix epoch.
+    /// PERIOD is second, minute, hour, day, week or year (365 days), or a number of s, m, h, d, w, y, ms,
+    /// us or ns, as in 5/10s. The burst is what a token bucket holds, COUNT if not given. A fixed window
+    /// allows COUNT in each period, the periods being aligned to the Unix epoch; a sliding one counts
+    /// the period before too, by the share of the current one that is left.
     limit: Limit,
 
     /// Whose share to take: a user, an address, any bytes

@@ -28,12 +28,12 @@ use sprag::Limit;
 use crate::number;
 
 use self::batch::{Batch, Decided, Failure};
-use self::decide::Decide;
+use self::decide::{Decide, LIMITS_MAX};
 use self::engine::Engine;
 use self::input::{Lines, Taken};
 use self::limit::{Algorithm, Asked, Mismatch};
 use self::line::{Field, Line};
-use self::report::{RefusedKey, Report};
+use self::report::{LimitCount, RefusedKey, Report};
 use self::tally::Tally;
 
 /// Tell what a rate limit would have refused, from a web access log
@@ -63,15 +63,23 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What to allow each key, as COUNT/PERIOD[;burst=COUNT][;window=fixed]
+    /// What to allow each key, as COUNT/PERIOD[;burst=COUNT][;window=fixed|sliding]
     ///
-    /// As sprag limit has it: PERIOD is second, minute, hour or day, or a number of s, m, h, d, ms, us
-    /// or ns, as in 5/10s. The burst is what a token bucket holds, COUNT if not given; a fixed window has
-    /// none. A COUNT of 0 refuses every request.
-    #[arg(long, value_name = "LIMIT", allow_hyphen_values = true)]
-    limit: Asked,
+    /// As sprag limit has it: PERIOD is second, minute, hour, day, week or year, or a number of s, m, h,
+    /// d, w, y, ms, us or ns, as in 5/10s. The burst is what a token bucket holds, COUNT if not given; a
+    /// window has none. A COUNT of 0 refuses every request.
+    ///
+    /// Given more than once, up to 32 times, a request is allowed if every limit has room for it; one that
+    /// is refused takes from none. The report tells how many each had no room for.
+    #[arg(
+        long = "limit",
+        value_name = "LIMIT",
+        required = true,
+        allow_hyphen_values = true
+    )]
+    limits: Vec<Asked>,
 
-    /// How the limit is enforced [default: as the limit says, by a token bucket if it says nothing]
+    /// How each limit is enforced [default: as the limit says, by a token bucket if it says nothing]
     #[arg(long, value_enum)]
     algorithm: Option<Algorithm>,
 
@@ -108,6 +116,9 @@ pub(crate) enum Error {
         cost_max: u64,
         limit: Limit,
     },
+    /// There are more than fit.
+    #[error("--limit is given {count} times, and {LIMITS_MAX} limits are the most; give fewer")]
+    TooMany { count: usize },
     /// The limit and the algorithm don't go together.
     #[error("--limit {limit}: {mismatch}")]
     Mismatch { limit: String, mismatch: Mismatch },
@@ -160,7 +171,10 @@ impl Error {
     /// 2 where an argument is wrong, else 1.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Cost { .. } | Self::Mismatch { .. } | Self::Limit { .. } => ExitCode::from(2),
+            Self::Cost { .. }
+            | Self::TooMany { .. }
+            | Self::Mismatch { .. }
+            | Self::Limit { .. } => ExitCode::from(2),
             Self::Open { .. }
             | Self::Cut { .. }
             | Self::Read { .. }
@@ -184,7 +198,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> Result<ExitCode, Error> 
 }
 
 fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
-    let limit = limit(args)?;
+    let limits = limits(args)?;
     let file = args.file.display().to_string().escape_debug().to_string();
     // Decisions that scroll by would tear the bar.
     let source = input::open(&args.file, !args.decisions).map_err(|source| Error::Open {
@@ -195,7 +209,7 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
         by: args.by,
         cost: args.cost,
     };
-    let open = |first_at_ns| Engine::new(limit, first_at_ns);
+    let open = |first_at_ns| Engine::new(&limits, first_at_ns);
     let played = if args.decisions {
         play(source.text, &plan, open, |line, verdict| {
             writeln!(out, "{line} {}", verdict.name())
@@ -206,11 +220,11 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
     source.progress.finish_and_clear();
     let played = match played {
         Ok(played) => played,
-        Err(Fault::Limit(reason)) => return Err(Error::Limit { limit, reason }),
+        Err(Fault::Limit(limit, reason)) => return Err(Error::Limit { limit, reason }),
         Err(Fault::Write(error)) => return Err(Error::Write(error)),
     };
     if !args.decisions {
-        let report = played.report(args, limit);
+        let report = played.report(args, &limits);
         if args.json {
             report.write_json(out).map_err(Error::Write)?;
         } else {
@@ -239,12 +253,19 @@ fn replay(args: &Args, out: &mut impl Write) -> Result<(), Error> {
 }
 
 /// What `args` ask to be enforced, where that makes sense.
-fn limit(args: &Args) -> Result<Limit, Error> {
-    let limit = args
-        .limit
+fn limits(args: &Args) -> Result<Vec<Limit>, Error> {
+    let count = args.limits.len();
+    if count > LIMITS_MAX {
+        return Err(Error::TooMany { count });
+    }
+    args.limits.iter().map(|asked| limit(asked, args)).collect()
+}
+
+fn limit(asked: &Asked, args: &Args) -> Result<Limit, Error> {
+    let limit = asked
         .limit(args.algorithm)
         .map_err(|mismatch| Error::Mismatch {
-            limit: args.limit.to_string(),
+            limit: asked.to_string(),
             mismatch,
         })?;
     let (cost, cost_max) = (args.cost, limit::cost_max(limit));
@@ -310,13 +331,13 @@ enum Stop {
 /// Why there is nothing to report.
 enum Fault {
     /// The engine does not take the limit.
-    Limit(String),
+    Limit(Limit, String),
     /// A verdict could not be told.
     Write(io::Error),
 }
 
 impl Played {
-    fn report(&self, args: &Args, limit: Limit) -> Report {
+    fn report(&self, args: &Args, limits: &[Limit]) -> Report {
         let tally = &self.tally;
         let refused_keys = tally.most_refused(args.top);
         Report {
@@ -333,8 +354,15 @@ impl Played {
                 .collect(),
             ns_per_decision: quotient(tally.deciding.as_nanos() as f64, tally.requests),
             bytes_per_key: self.bytes_per_key,
-            limit: limit.to_string(),
-            algorithm: limit::algorithm_name(limit),
+            limits: limits
+                .iter()
+                .zip(tally.refused_by)
+                .map(|(limit, refused)| LimitCount {
+                    limit: limit.to_string(),
+                    algorithm: limit::algorithm_name(*limit),
+                    refused,
+                })
+                .collect(),
             by: args.by.name(),
             cost: args.cost,
             complete: self.stop.is_none(),
@@ -359,7 +387,7 @@ struct Player<D, O, T> {
 fn play<D: Decide>(
     text: impl BufRead,
     plan: &Plan,
-    open: impl Fn(i64) -> Result<D, String>,
+    open: impl Fn(i64) -> Result<D, (Limit, String)>,
     tell: impl FnMut(u64, Verdict) -> io::Result<()>,
 ) -> Result<Played, Fault> {
     let mut lines = Lines::new(text);
@@ -421,7 +449,7 @@ fn play<D: Decide>(
 impl<D, O, T> Player<D, O, T>
 where
     D: Decide,
-    O: Fn(i64) -> Result<D, String>,
+    O: Fn(i64) -> Result<D, (Limit, String)>,
     T: FnMut(u64, Verdict) -> io::Result<()>,
 {
     /// Decides the batch, empties it, and tells all verdicts up to line `last` or to the failure.
@@ -430,7 +458,10 @@ where
         if let Some(first_at_ns) = self.batch.first_at_ns() {
             let engine = match &mut self.engine {
                 Some(engine) => engine,
-                none => none.insert((self.open)(first_at_ns).map_err(Fault::Limit)?),
+                none => {
+                    let opened = (self.open)(first_at_ns);
+                    none.insert(opened.map_err(|(limit, why)| Fault::Limit(limit, why))?)
+                }
             };
             let (took, result) = self.batch.decide(engine, self.cost);
             self.tally.deciding += took;
@@ -438,9 +469,11 @@ where
         }
         for decided in self.batch.decided() {
             self.tally.add(decided);
-            let Decided { line, allowed, .. } = decided;
+            let Decided {
+                line, refused_by, ..
+            } = decided;
             tell_malformed(&mut self.tell, &mut self.told, line - 1)?;
-            let verdict = if allowed {
+            let verdict = if refused_by == 0 {
                 Verdict::Allowed
             } else {
                 Verdict::Refused

@@ -84,11 +84,15 @@ fn valid() -> Vec<Argument> {
         let values: &[&str] = if *text == "{}" {
             &["inspect", "--version", "lock"]
         } else if has("--limit={}") || has("limit l {}") {
-            &["30/second;burst=5", "1000/day;window=fixed"]
+            &[
+                "30/second;burst=5",
+                "1000/day;window=fixed",
+                "9/2w;window=sliding",
+            ]
         } else if has("--by={}") {
             &["host", "user-agent", "referrer"]
         } else if has("--algorithm={}") {
-            &["fixed-window"]
+            &["fixed-window", "sliding-window"]
         } else if has("at={}") || has("check {}") {
             &["shm:orders", "mem:", "shm:/sprag-is-not-here/region"]
         } else if has("ttl={}") || has("keep={}") || has("wait={}") || has("after={}") {
@@ -195,6 +199,7 @@ fn no_argument_leads_to_more_than_one_line_or_an_unknown_exit_code() {
             b"1e3",
             b"burst=",
             b"window=fixed",
+            b"window=sliding",
             b"P1DT1H",
             b"01:30:00",
             b"ago",

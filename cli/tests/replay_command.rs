@@ -143,7 +143,20 @@ fn limits_are_those_of_the_engine() {
             "2/10s;window=fixed",
             "fixed-window",
         ),
+        (
+            "2/10s;window=sliding",
+            2,
+            "2/10s;window=sliding",
+            "sliding-window",
+        ),
+        (
+            "2/10s --algorithm sliding-window",
+            2,
+            "2/10s;window=sliding",
+            "sliding-window",
+        ),
         ("1/10s;burst=2", 3, "1/10s;burst=2", "token-bucket"),
+        ("2/weeks", 2, "2/week", "token-bucket"),
         ("0/minute", 0, "0/minute", "token-bucket"),
         (
             "0/minute;window=fixed",
@@ -163,7 +176,10 @@ fn limits_are_those_of_the_engine() {
         let report = json(&finished);
         assert_eq!(report["allowed"], allowed, "{limit}");
         assert_eq!(
-            (&report["limit"], &report["algorithm"]),
+            (
+                &report["limits"][0]["limit"],
+                &report["limits"][0]["algorithm"]
+            ),
             (&canonical.into(), &algorithm.into())
         );
     }
@@ -204,7 +220,10 @@ fn failures_say_what_to_do_and_tell_usage_from_input() {
     }
     for (args, part) in [
         ("-", "--limit"),
-        ("- --limit 7/fortnight", "second, minute, hour or day"),
+        (
+            "- --limit 7/fortnight",
+            "second, minute, hour, day, week or year",
+        ),
         ("- --limit 7", "write COUNT/PERIOD"),
         ("- --limit 7/day --by colour", "host, user, method"),
     ] {

@@ -13,7 +13,7 @@ use std::io::Read;
 use flate2::read::MultiGzDecoder;
 use replay::command::{self, REAL_LOG};
 use replay::logs;
-use replay::oracle::{self, Limit, Request, Verdict};
+use replay::oracle::{self, Enforced, Limit, Request, Verdict};
 
 const PERIODS: [(&str, u64); 6] = [
     ("second", 1),
@@ -32,7 +32,7 @@ struct Case {
     period: &'static str,
     /// Whether the text names the burst.
     burst_named: bool,
-    fixed_window: bool,
+    enforced: Enforced,
     cost: u64,
 }
 
@@ -46,21 +46,30 @@ impl Case {
             String::new()
         };
         // Both ways to ask for a window.
-        let algorithm = match (self.fixed_window, count % 2) {
-            (true, 0) => " --algorithm fixed-window",
-            (true, _) => ";window=fixed",
-            (false, 0) => " --algorithm token-bucket",
-            (false, _) => "",
+        let algorithm = match (self.enforced, count % 2) {
+            (Enforced::FixedWindow, 0) => " --algorithm fixed-window",
+            (Enforced::FixedWindow, _) => ";window=fixed",
+            (Enforced::SlidingWindow, 0) => " --algorithm sliding-window",
+            (Enforced::SlidingWindow, _) => ";window=sliding",
+            (Enforced::TokenBucket, 0) => " --algorithm token-bucket",
+            (Enforced::TokenBucket, _) => "",
         };
         format!("--cost {cost} --limit {count}/{period}{burst}{algorithm}")
     }
 
+    /// The limit alone.
+    fn limit_args(&self) -> String {
+        let args = Self { cost: 1, ..*self }.args();
+        args.trim_start_matches("--cost 1 ").to_owned()
+    }
+
     fn verdicts(&self, requests: &[Option<Request>]) -> Vec<Verdict> {
-        if self.fixed_window {
-            oracle::fixed_window(requests, self.limit, self.cost)
-        } else {
-            oracle::token_bucket(requests, self.limit, self.cost)
-        }
+        let verdicts = match self.enforced {
+            Enforced::FixedWindow => oracle::fixed_window,
+            Enforced::SlidingWindow => oracle::sliding_window,
+            Enforced::TokenBucket => oracle::token_bucket,
+        };
+        verdicts(requests, self.limit, self.cost)
     }
 }
 
@@ -71,7 +80,11 @@ fn cases(counts: &[u64], bursts: &[u64], costs: &[u64]) -> Vec<Case> {
         for (period, period_s) in PERIODS {
             for &burst in bursts {
                 for &cost in costs {
-                    for fixed_window in [false, true] {
+                    for enforced in [
+                        Enforced::TokenBucket,
+                        Enforced::FixedWindow,
+                        Enforced::SlidingWindow,
+                    ] {
                         let burst_named = burst > 0;
                         let case = Case {
                             limit: Limit {
@@ -81,10 +94,12 @@ fn cases(counts: &[u64], bursts: &[u64], costs: &[u64]) -> Vec<Case> {
                             },
                             period,
                             burst_named,
-                            fixed_window,
+                            enforced,
                             cost,
                         };
-                        if cost <= case.limit.burst && !(fixed_window && burst_named) {
+                        if cost <= case.limit.burst
+                            && (enforced == Enforced::TokenBucket || !burst_named)
+                        {
                             cases.push(case);
                         }
                     }
@@ -243,7 +258,7 @@ fn a_key_in_use_for_years_keeps_what_it_used_while_others_come_and_go() {
         },
         period: "day",
         burst_named: true,
-        fixed_window: false,
+        enforced: Enforced::TokenBucket,
         cost: 40,
     };
     for start_s in [-2_203_891_200, -5 * 365 * 86_400, 1_431_857_103] {
@@ -282,6 +297,61 @@ fn a_key_in_use_for_longer_than_can_be_told_apart_is_an_error() {
         (key, at_s + pause_s)
     });
     assert_eq!(command::replay(args, &lines(paused)).code, Some(0));
+}
+
+#[test]
+fn several_limits_allow_what_all_have_room_for_and_take_from_none_otherwise() {
+    // An odd count has its algorithm in the text.
+    let cases = cases(&[1, 7, 13, 333], &[0, 5, 40], &[1, 2]);
+    let (mut by_one, mut by_all) = (0, 0);
+    for seed in 2_000..2_060 {
+        let log = logs::log(seed, 250);
+        let requests = oracle::requests(&log, 0);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let cost = random.u64(1..=2);
+        let mut draw = || loop {
+            let case = cases[random.usize(..cases.len())];
+            if case.limit.burst >= cost {
+                return case;
+            }
+        };
+        let drawn: Vec<Case> = (0..2 + seed % 3).map(|_| draw()).collect();
+        let limits: Vec<_> = drawn
+            .iter()
+            .map(|case| (case.limit, case.enforced))
+            .collect();
+        let expected = oracle::refused_by_several(&requests, &limits, cost);
+        let args = drawn.iter().fold(format!("- --cost {cost}"), |args, case| {
+            format!("{args} {}", case.limit_args())
+        });
+
+        let verdicts: Vec<Verdict> = expected
+            .iter()
+            .map(|refused_by| match refused_by {
+                None => Verdict::Malformed,
+                Some(refused_by) if refused_by.contains(&true) => Verdict::Refused,
+                Some(_) => Verdict::Allowed,
+            })
+            .collect();
+        let what = format!("seed {seed}: {args}");
+        agree(&what, &verdicts, &decisions(&args, &log), &log);
+        let finished = command::replay(&format!("{args} --json"), &log);
+        let json: serde_json::Value =
+            serde_json::from_slice(&finished.out).expect("the report is JSON");
+        for (i, _) in limits.iter().enumerate() {
+            let refused = expected.iter().flatten().filter(|refused_by| refused_by[i]);
+            assert_eq!(json["limits"][i]["refused"], refused.count(), "{what}");
+        }
+        let ways = |all: bool| {
+            let of = |refused_by: &&Vec<bool>| {
+                refused_by.contains(&true) && refused_by.contains(&false) != all
+            };
+            expected.iter().flatten().filter(of).count()
+        };
+        by_one += ways(false);
+        by_all += ways(true);
+    }
+    assert!(by_one > 500 && by_all > 20, "{by_one} {by_all}");
 }
 
 #[test]
@@ -381,6 +451,10 @@ fn the_oracle_decides_as_worked_out_by_hand() {
     assert_eq!(letters(verdicts), "aaaraara");
     let verdicts = oracle::fixed_window(&windows, limit(3, 60, 3), 2);
     assert_eq!(letters(verdicts), "aarrarra");
+    // Two in the minute before the epoch weigh one from half a minute after it on, and none after that.
+    let sliding = at(&[-1, -1, 0, 29, 30, 30, 60, 89, 90]);
+    let verdicts = oracle::sliding_window(&sliding, limit(2, 60, 2), 1);
+    assert_eq!(letters(verdicts), "aarrararr");
 }
 
 #[test]

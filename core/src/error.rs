@@ -120,6 +120,15 @@ pub enum Error {
         /// The limiter's name, readable.
         limiter: String,
     },
+    /// The limiter's limit has no reservations.
+    #[error(
+        "the limiter {limiter} is a sliding window, in which a place cannot be reserved exactly; \
+         use a token bucket or a fixed window, or check and come back after retry_after"
+    )]
+    NoReservations {
+        /// The limiter's name, readable.
+        limiter: String,
+    },
     /// A lock's token can rise no further, or a floor was given past the bound.
     #[error("token {token} is past the highest possible, {max}; recreate the region")]
     TokensExhausted {

@@ -47,6 +47,6 @@ pub use engine::Engine;
 pub use error::{Error, Result};
 pub use fence::{Fence, Stale};
 pub use limit::Limit;
-pub use limiter::{Checked, LimiterRef};
+pub use limiter::{Checked, LimiterRef, Refunded};
 pub use object::{Name, TOKEN_MAX};
 pub use session::SessionId;

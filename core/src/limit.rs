@@ -10,12 +10,13 @@
 //!
 //! One key's state is one number below 2^[`VALUE_BITS`]. Zero is a fresh key: nothing used.
 //!
-//! | Algorithm | bits 84..40 | bits 39..0 |
+//! | Algorithm | high bits | low bits |
 //! |---|---|---|
 //! | token bucket | theoretical arrival time, in units of 1/N′ ns since the region's base | (same number) |
-//! | fixed window | index of the window since the unix epoch | cost used in that window |
+//! | fixed window | 84: whether it is reserved ahead; 83..40: index of the window since the unix epoch | 39..0: cost used in that window |
+//! | sliding window | 84..2b: index of the window since the unix epoch | 2b-1..b: cost used in the window before; b-1..0: in that window |
 //!
-//! For both algorithms the greater of two values of a key is the one that admits less.
+//! b is (21 + log2(period in ns)) / 2, both rounded down: 20 to 37.
 //!
 //! # Exactness
 //!
@@ -29,9 +30,17 @@
 //! Callers on several threads may arrive with stamps out of order. A token bucket measures a late
 //! stamp against the arrival time already reached, so that it can only be refused more, and
 //! `burst` + w·rate holds in every interval of the stamps as given. A fixed window counts a late stamp
-//! in the window already reached, where its call in truth happens. A fresh value knows no past: give a
-//! key that takes the place of a reclaimed one [`Prepared::fresh_value`] of the reclaim, if stamps from
-//! before it may still arrive.
+//! in the window already reached, where its call in truth happens. A sliding window does so too, at that
+//! window's start; within a window a late stamp finds at least as much used as a later one would, so
+//! that no history of stamps admits what the formula would not at the latest stamp admitted so far. A
+//! fresh value knows no past: give a key that takes the place of a reclaimed one the value of
+//! [`Prepared::advanced`] to the reclaim, if stamps from before it may still arrive.
+//!
+//! # Slots
+//!
+//! A reservation ([`Prepared::reserve`]) is a check at a later time that is known to pass: it counts at that
+//! time, its slot, and the bounds above hold over slots. What is reserved when a limit is changed counts
+//! as used from the change on, as all that is used does.
 
 mod convert;
 mod decision;
@@ -39,6 +48,9 @@ mod definition;
 mod error;
 mod parse;
 mod prepared;
+mod refund;
+mod reserve;
+mod sliding;
 
 pub use convert::convert;
 pub use decision::Decision;
@@ -48,3 +60,5 @@ pub use prepared::{
     Moment, PREPARED_WORDS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, VALUE_BITS, VALUE_MAX,
     Verdict,
 };
+pub use refund::{Amount, Records, Refund};
+pub use reserve::Reserve;

@@ -1,7 +1,8 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
-//! in [`change`]; what a limit means is in [`crate::limit`].
+//! in [`change`], how a place is taken ahead in [`reserve`] and an admission given back in [`refund`]; what a
+//! limit means is in [`crate::limit`].
 //!
 //! # A check
 //!
@@ -13,16 +14,21 @@
 
 mod change;
 mod definition;
+mod refund;
+mod reserve;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
-pub(crate) use definition::{first_value, hasher, overflow, prepared};
+pub use refund::Refunded;
 
+pub(crate) use definition::{first_value, hasher, overflow, overflow_at, prepared};
+
+use self::reserve::Ask;
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher, NAME_BYTES_MAX};
-use crate::limit::{Decision, Limit, Moment, Prepared, Verdict, convert};
+use crate::limit::{Algorithm, Decision, Limit, Moment, Prepared, Verdict, convert};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::Name;
 use crate::readable::Readable;
@@ -46,6 +52,8 @@ pub struct LimiterRef {
     /// Byte offset of the slot's control word.
     control_at: usize,
     prepared: Prepared,
+    /// What tells this limiter from others, of this region or another.
+    family: u64,
     pub(crate) hasher: Hasher,
 }
 
@@ -60,6 +68,18 @@ impl LimiterRef {
         &self.name
     }
 
+    /// The state of a key, seen without deciding on it.
+    fn peeked(&self, value: u128, moment: Moment) -> Checked {
+        Checked {
+            decision: self.prepared.peek(value, moment),
+            is_overflow: false,
+            wait_ns: 0,
+            at: 0,
+            tag: 0,
+            family: self.family,
+        }
+    }
+
     /// What its user is told when there is no such limiter any more.
     #[cold]
     pub(crate) fn gone(&self) -> Error {
@@ -69,14 +89,22 @@ impl LimiterRef {
     }
 }
 
-/// The answer to a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The answer to a check or a reservation. No copies: what it took can be given back once.
+#[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Checked {
     /// The decision and the key's state right after.
     pub decision: Decision,
     /// Whether the region had no room for the key, so that the bucket that such keys share decided.
     pub is_overflow: bool,
+    /// How long to wait before acting, in nanoseconds: 0, but for a reservation.
+    pub wait_ns: u64,
+    /// Byte offset of the word that decided.
+    at: usize,
+    /// Its [`KeyState::tag`] right after.
+    tag: u64,
+    /// The limiter's.
+    family: u64,
 }
 
 impl Engine {
@@ -101,7 +129,7 @@ impl Engine {
     ) -> Result<Checked> {
         match self.check_known(limiter, key, cost, now_ns) {
             Some(checked) => Ok(checked),
-            None => self.check_slowly(limiter, key, cost, by, now_ns),
+            None => self.check_slowly(limiter, key, Ask::check(cost), by, now_ns),
         }
     }
 
@@ -126,11 +154,20 @@ impl Engine {
         let first = self
             .limiter_keys
             .find_first(&self.region, entry.hash, entry);
-        let (line, state) = match first {
-            Some((line, _, state)) => (line, state),
-            None => self.find_beyond(entry.limiter, entry.key, entry.hash)?,
+        let ask = Ask::check(cost);
+        let Some((line, _, state)) = first else {
+            let (line, state) = self.find_beyond(entry.limiter, entry.key, entry.hash)?;
+            return self.check_line(entry.limiter, line, state, ask, now_ns, KeyState::admitted);
         };
-        self.check_line(entry.limiter, line, state, cost, now_ns)
+        // Found plainly, and so not marked: the word after differs in its value alone.
+        self.check_line(
+            entry.limiter,
+            line,
+            state,
+            ask,
+            now_ns,
+            KeyState::with_value,
+        )
     }
 
     /// A key under its limiter's own limit, wherever it is. Its arguments are few, and its result small,
@@ -144,15 +181,16 @@ impl Engine {
     }
 
     /// Decides on a key found in `line` with `state`, under the limiter's own limit; `None` if the key
-    /// or its limit changed meanwhile.
+    /// or its limit changed meanwhile. `admitted` makes the state after an admission from that before.
     #[inline(always)]
     fn check_line(
         &self,
         limiter: &LimiterRef,
         line: Line<'_>,
         state: u128,
-        cost: u64,
+        ask: Ask,
         now_ns: u64,
+        admitted: impl FnOnce(KeyState, u128) -> KeyState,
     ) -> Option<Checked> {
         let state = KeyState(state);
         // Acquire: after the state. A slot still the limiter's own means that the state was, too.
@@ -161,11 +199,12 @@ impl Engine {
         }
         let moment = self.moment(now_ns);
         let value = state.value();
-        let verdict = limiter.prepared.check(value, moment, cost);
+        let (verdict, wait_ns) = ask.decide(&limiter.prepared, value, moment);
+        let mut after = state;
         match verdict {
-            Verdict::Allowed { new_value } if cost != 0 => {
+            Verdict::Allowed { new_value } if ask.cost != 0 => {
                 // Release: nothing but itself. Acquire: the caller goes on after its admission.
-                let after = state.with_value(new_value);
+                after = admitted(state, new_value);
                 line.state().compare_exchange(state.0, after.0).ok()?;
             }
             _ => {
@@ -176,10 +215,14 @@ impl Engine {
                 }
             }
         }
-        let decision = limiter.prepared.decision(verdict, value, moment, cost);
+        let decision = limiter.prepared.decision(verdict, value, moment, ask.cost);
         Some(Checked {
             decision,
             is_overflow: false,
+            wait_ns,
+            at: self.region.offset_of(line),
+            tag: after.tag(),
+            family: limiter.family,
         })
     }
 
@@ -189,7 +232,7 @@ impl Engine {
         &self,
         limiter: &LimiterRef,
         key: &[u8],
-        cost: u64,
+        ask: Ask,
         by: SessionId,
         now_ns: u64,
     ) -> Result<Checked> {
@@ -202,6 +245,10 @@ impl Engine {
             if !self.is_current_limit(&limiter) {
                 limiter = self.reopened(&limiter)?;
                 continue;
+            }
+            if ask.wait_ns_max.is_some() && limiter.limit().algorithm() == Algorithm::SlidingWindow
+            {
+                return Err(limiter.no_reservations());
             }
             if phase(bucket) != LIVE {
                 // Not open yet: a key inserted now would start from nothing, whatever it has used of
@@ -232,8 +279,9 @@ impl Engine {
                         &limiter,
                         self.region.line(found.at),
                         found.state,
-                        cost,
+                        ask,
                         now_ns,
+                        KeyState::admitted,
                     ) {
                         return Ok(checked);
                     }
@@ -244,7 +292,7 @@ impl Engine {
                 // No room is not the key's fault: the bucket that such keys share decides.
                 Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
                     let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
-                    if let Some(checked) = self.check_overflow(&limiter, bucket, cost, now_ns) {
+                    if let Some(checked) = self.check_overflow(&limiter, bucket, ask, now_ns) {
                         return Ok(checked);
                     }
                 }
@@ -276,24 +324,28 @@ impl Engine {
         &self,
         limiter: &LimiterRef,
         bucket: u128,
-        cost: u64,
+        ask: Ask,
         now_ns: u64,
     ) -> Option<Checked> {
         let state = KeyState(bucket);
         let moment = self.moment(now_ns);
-        let verdict = limiter.prepared.check(state.value(), moment, cost);
+        let (verdict, wait_ns) = ask.decide(&limiter.prepared, state.value(), moment);
         let after = match verdict {
-            Verdict::Allowed { new_value } => state.with_value(new_value),
-            Verdict::Refused | Verdict::Never => state,
+            Verdict::Allowed { new_value } if ask.cost != 0 => state.admitted(new_value),
+            _ => state,
         };
         let word = overflow(&self.region, limiter.id);
         word.compare_exchange(bucket, after.0).ok()?;
         let decision = limiter
             .prepared
-            .decision(verdict, state.value(), moment, cost);
+            .decision(verdict, state.value(), moment, ask.cost);
         Some(Checked {
             decision,
             is_overflow: true,
+            wait_ns,
+            at: overflow_at(&self.region, limiter.id),
+            tag: after.tag(),
+            family: limiter.family,
         })
     }
 
@@ -311,11 +363,7 @@ impl Engine {
             let entry = LimiterKey::new(self, &limiter, key);
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
                 let bucket = overflow(&self.region, limiter.id).load();
-                let decision = limiter.prepared.peek(KeyState(bucket).value(), moment);
-                return Ok(Checked {
-                    decision,
-                    is_overflow: false,
-                });
+                return Ok(limiter.peeked(KeyState(bucket).value(), moment));
             };
             let state = KeyState(found.state);
             if state.limit() != limiter.id {
@@ -326,15 +374,12 @@ impl Engine {
                 let value = change
                     .limits
                     .map_or(0, |(old, new)| convert(&old, state.value(), &new, moment));
-                let decision = limiter.prepared.peek(value, moment);
-                return Ok(Checked {
-                    decision,
-                    is_overflow: false,
-                });
+                return Ok(limiter.peeked(value, moment));
             }
-            if let Some(checked) =
-                self.check_line(&limiter, self.region.line(found.at), found.state, 0, now_ns)
-            {
+            let line = self.region.line(found.at);
+            let (ask, state) = (Ask::check(0), found.state);
+            let checked = self.check_line(&limiter, line, state, ask, now_ns, KeyState::admitted);
+            if let Some(checked) = checked {
                 return Ok(checked);
             }
         }
@@ -370,7 +415,7 @@ impl Engine {
             for (i, entry) in entries.iter().flatten().enumerate() {
                 let checked = match self.check_entry(entry, cost, now_ns) {
                     Some(checked) => checked,
-                    None => self.check_slowly(limiter, entry.key, cost, by, now_ns)?,
+                    None => self.check_slowly(limiter, entry.key, Ask::check(cost), by, now_ns)?,
                 };
                 if !each(group * AHEAD + i, checked) {
                     return Ok(());

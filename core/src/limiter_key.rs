@@ -11,11 +11,19 @@
 //! |---|---|
 //! | EMPTY, RETIRED | 23..43 generation |
 //! | CLAIMED | 3..9 session generation, 11..23 session, 23..43 generation, 43..75 home block, 75..87 limit, 87..92 key length |
-//! | LIVE | 3..8 key length (0: in chunks), 11..23 limit, 23..43 generation, 43..128 value |
+//! | LIVE | 3..8 key length (0: in chunks), 8 marked, 11..23 limit, 23..43 generation, 43..128 value |
 //!
 //! A check exchanges the whole word, so that the value can only change under the key, the limit and
 //! the generation that it was read with. What a value means is in [`crate::limit`]; which limit the
 //! number stands for is in [`crate::limiter`].
+//!
+//! *Marked*: something was given back since the last admission, so that the next one moves the key to its
+//! next generation (see [`crate::limit::Records`]). Set by a refund, cleared by that admission. Bits 9
+//! and 10 are not used.
+//!
+//! Within a generation a refund may bring back a word that was there before. That is harmless: whoever
+//! prepared an exchange from the earlier one finds the same key with the same value, and what it decided is
+//! what it would decide now with the stamp that it has.
 
 use crate::chunk;
 use crate::engine::Engine;
@@ -37,6 +45,7 @@ const VALUE: u32 = 43;
 /// Phase, key length and limit.
 const MATCH_MASK: u64 = 7 | 0x1f << 3 | 0xfff << 11;
 const GENERATION_MASK: u128 = ((1 << 20) - 1) << 23;
+const MARKED: u128 = 1 << 8;
 
 /// The state of a live limiter key, or of an overflow bucket, which has the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +77,41 @@ impl KeyState {
         Self(self.0 & ((1 << VALUE) - 1) | value << VALUE)
     }
 
+    /// The same after an admission that leaves `value`.
+    #[inline(always)]
+    pub(crate) fn admitted(self, value: u128) -> Self {
+        if self.is_marked() {
+            return self.next_generation().with_value(value);
+        }
+        self.with_value(value)
+    }
+
+    /// Whether the next admission is one of the next generation.
+    #[inline(always)]
+    pub(crate) fn is_marked(self) -> bool {
+        self.0 & MARKED != 0
+    }
+
+    pub(crate) fn marked(self) -> Self {
+        Self(self.0 | MARKED)
+    }
+
+    /// All but the value and the mark: as long as it stays, so do the key, the limit and what
+    /// admissions remember.
+    #[inline(always)]
+    pub(crate) fn tag(self) -> u64 {
+        (self.0 & ((1 << VALUE) - 1) & !MARKED) as u64
+    }
+
     /// The same under another limit.
     pub(crate) fn with_limit(self, limit: u32, value: u128) -> Self {
         Self(self.0 & !(0xfff << 11) | u128::from(limit) << 11).with_value(value)
     }
 
-    /// The same in the next generation: an exchange prepared before now fails.
+    /// The same in the next generation, and not marked: an exchange prepared before now fails.
     pub(crate) fn next_generation(self) -> Self {
         let next = (self.0 & GENERATION_MASK).wrapping_add(1 << 23) & GENERATION_MASK;
-        Self(self.0 & !GENERATION_MASK | next)
+        Self(self.0 & !GENERATION_MASK & !MARKED | next)
     }
 }
 
@@ -310,10 +345,10 @@ impl Entry<LimiterKeys> for LimiterKey<'_> {
 
     #[inline(always)]
     fn matches_plainly(&self, _: &Region, line: Line<'_>, state: u128) -> bool {
-        // Phase, key length and limit in one comparison; then the words, which a key in chunks, whose
-        // place is never 0, doesn't have.
+        // Phase, key length, limit and that it is not marked in one comparison; then the words, which a
+        // key in chunks, whose place is never 0, doesn't have.
         let word = |offset| line.word(offset).load(Relaxed);
-        state as u64 & MATCH_MASK == self.pattern
+        state as u64 & (MATCH_MASK | MARKED as u64) == self.pattern
             && word(KEY) == self.words[0]
             && word(KEY + 8) == self.words[1]
     }

@@ -305,6 +305,12 @@ impl Region {
         self.memory.line(offset)
     }
 
+    /// The byte offset of a line of this region.
+    #[inline(always)]
+    pub(crate) fn offset_of(&self, line: Line<'_>) -> usize {
+        self.memory.offset_of(line)
+    }
+
     #[inline(always)]
     pub(crate) fn word(&self, offset: usize) -> &Word {
         self.memory.word(offset)

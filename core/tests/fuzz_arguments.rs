@@ -8,7 +8,8 @@ use fuzz::{Bytes, Campaign};
 use sprag_core::key::NAME_BYTES_MAX;
 use sprag_core::limit::{
     Algorithm, COUNT_MAX, Limit, LimitError, Moment, PERIOD_NS_MAX, PREPARED_WORDS, Prepared,
-    REDUCED_COUNT_MAX, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN, convert,
+    REDUCED_COUNT_MAX, Refund, Reserve, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN,
+    convert,
 };
 use sprag_core::readable::Readable;
 use sprag_core::region::Caps;
@@ -23,6 +24,9 @@ fn a_text_is_a_limit_that_is_written_and_read_back_or_says_why_not() {
             b"30/second;burst=5",
             b"5/10s",
             b"1000/day;window=fixed",
+            b"1000/day;window=sliding",
+            b"2/3 weeks",
+            b"1/year",
             b"0/hr",
             b" 7 / 3 hours ; burst = 40 ",
             b"1000000000000/s;burst=1000000000000",
@@ -44,6 +48,9 @@ fn a_text_is_a_limit_that_is_written_and_read_back_or_says_why_not() {
             b"=",
             b"burst=",
             b"window=fixed",
+            b"window=sliding",
+            b"weeks",
+            b"yr",
             b"ns",
             b"us",
             b"ms",
@@ -166,6 +173,13 @@ fn words_are_a_limit_within_all_bounds_or_none() {
                 5,
                 3,
             ),
+            sample(
+                "10/minute;window=sliding",
+                "1048575/524288ns;window=sliding",
+                (1_800_000_000_u128 / 60) << 56 | 7 << 28 | 2,
+                5,
+                3,
+            ),
             sample("67108863/ns", "1/366d", VALUE_MAX, TIME_NS_MAX, 1),
             sample("0/s", "1000000000000/s", 0, 0, 0),
             sample(
@@ -240,13 +254,23 @@ fn try_words(words: &[u64; WORDS]) -> (Vec<u8>, Option<[bool; 6]>) {
 /// Every sum that a limit makes, within its bounds.
 fn use_limit(limit: &Prepared, value: u128, moment: Moment, cost: u64) -> [bool; 6] {
     let _ = limit.definition().to_string();
-    assert!(limit.fresh_value(moment) <= VALUE_MAX);
+    assert!(limit.advanced(0, moment) <= VALUE_MAX);
     let full_at_ns = limit.full_at_ns(value, moment.base_ns);
     let verdict = limit.check(value, moment, cost);
     if let Verdict::Allowed { new_value } = verdict {
         assert!(new_value == value || new_value <= VALUE_MAX, "{new_value}");
     }
     let decision = limit.decision(verdict, value, moment, cost);
+    if let Reserve::Taken { new_value, .. } = limit.reserve(value, moment, cost, moment.now_ns) {
+        assert!(new_value == value || new_value <= VALUE_MAX, "{new_value}");
+        let refund = limit.refund(new_value, false, new_value, cost, moment);
+        if let Refund::Given {
+            new_value, amount, ..
+        } = refund
+        {
+            assert!(new_value <= VALUE_MAX && amount.cost() <= cost);
+        }
+    }
     assert!(decision.remaining() <= limit.limit());
     let peeked = limit.peek(value, moment);
     assert!(peeked.is_allowed() && peeked.remaining() <= limit.limit());

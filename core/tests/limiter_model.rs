@@ -7,18 +7,19 @@
 mod support;
 
 use proptest::prelude::*;
-use sprag_core::limit::{Moment, Prepared, Verdict, convert};
+use sprag_core::limit::{Moment, Prepared, Refund, Reserve, Verdict, convert};
 use sprag_core::region::Caps;
-use sprag_core::{Engine, Limit, LimiterRef, SessionId};
+use sprag_core::{Checked, Engine, Limit, LimiterRef, Refunded, SessionId};
 use std::collections::BTreeMap;
 use support::{SMALL, UNIX_NS, engine_with_session, model_config};
 
 /// Limits that differ in every way that a change of limit can: kind, rate, burst, never refilled.
-const LIMITS: [&str; 5] = [
+const LIMITS: [&str; 6] = [
     "3/second",
     "1/10s;burst=4",
     "2/second;window=fixed",
     "0/second",
+    "2/second;window=sliding",
     "1000/second;burst=2",
 ];
 
@@ -29,6 +30,8 @@ const KEY_CAP: usize = 4;
 enum LimiterStep {
     Pass { ns: u64 },
     Check { key: usize, cost: u64 },
+    Reserve { key: usize, cost: u64 },
+    Refund { which: usize },
     Peek { key: usize },
     Change { limit: usize },
 }
@@ -37,6 +40,8 @@ fn limiter_step() -> impl Strategy<Value = LimiterStep> {
     prop_oneof![
         3 => prop_oneof![1..1_000_000_u64, 1..3_000_000_000_u64].prop_map(|ns| LimiterStep::Pass { ns }),
         8 => (0..9_usize, 0..4_u64).prop_map(|(key, cost)| LimiterStep::Check { key, cost }),
+        2 => (0..9_usize, 0..4_u64).prop_map(|(key, cost)| LimiterStep::Reserve { key, cost }),
+        4 => any::<usize>().prop_map(|which| LimiterStep::Refund { which }),
         2 => (0..9_usize).prop_map(|key| LimiterStep::Peek { key }),
         1 => (0..LIMITS.len()).prop_map(|limit| LimiterStep::Change { limit }),
     ]
@@ -80,6 +85,49 @@ impl LimiterModel {
         values
     }
 
+    /// What may be after a reservation that waits up to a second, answered as `seen`.
+    fn after_reserving(&self, values: &[u128], cost: u64, seen: (bool, u64)) -> Vec<u128> {
+        let mut after = Vec::new();
+        for &value in values {
+            let reserved = self.prepared.reserve(value, self.moment, cost, WAIT_NS_MAX);
+            match reserved {
+                Reserve::Taken { new_value, wait_ns } if seen == (true, wait_ns) => {
+                    after.push(new_value);
+                }
+                Reserve::TooLate | Reserve::Never if !seen.0 => after.push(value),
+                _ => {}
+            }
+        }
+        after
+    }
+
+    /// What may be after a refund that was answered as `refunded`. Whether the word was marked is not
+    /// kept here.
+    fn after_refund(&self, values: &[u128], taken: &Taken, refunded: Refunded) -> Vec<u128> {
+        let mut after = Vec::new();
+        for &value in values {
+            for is_marked in [false, true] {
+                let (end, cost) = (taken.end, taken.cost);
+                let refund = self
+                    .prepared
+                    .refund(value, is_marked, end, cost, self.moment);
+                match (refund, refunded) {
+                    (
+                        Refund::Given {
+                            new_value, amount, ..
+                        },
+                        Refunded::Given(given),
+                    ) if amount == given => after.push(new_value),
+                    (Refund::Over, Refunded::Over) | (_, Refunded::Void) => after.push(value),
+                    _ => {}
+                }
+            }
+        }
+        after.sort_unstable();
+        after.dedup();
+        after
+    }
+
     /// The values after a check that was answered as `seen`.
     fn after(&self, values: Vec<u128>, cost: u64, seen: (bool, u64)) -> Vec<u128> {
         let mut after: Vec<u128> = values
@@ -98,6 +146,18 @@ impl LimiterModel {
         after.dedup();
         after
     }
+}
+
+/// The longest wait of a reservation.
+const WAIT_NS_MAX: u64 = 1_000_000_000;
+
+/// An admission that may be given back.
+struct Taken {
+    checked: Checked,
+    key: usize,
+    /// The key's value right after, as the model has it.
+    end: u128,
+    cost: u64,
 }
 
 fn limiter_of(engine: &Engine, limit: &str, by: SessionId, now_ns: u64) -> LimiterRef {
@@ -122,6 +182,7 @@ proptest! {
             keys: BTreeMap::new(),
             overflow: 0,
         };
+        let mut taken: Vec<Taken> = Vec::new();
         for step in steps {
             let moment = model.moment;
             match step {
@@ -129,9 +190,10 @@ proptest! {
                 LimiterStep::Check { key, cost } => {
                     let checked =
                         engine.check(&limiter, &key_bytes(key), cost, me, moment.now_ns).unwrap();
+                    let is_overflow = checked.is_overflow;
                     let seen = (checked.decision.is_allowed(), checked.decision.remaining());
                     let (surely, perhaps) = model.others_busy(key);
-                    if checked.is_overflow {
+                    if is_overflow {
                         let may_be_out =
                             model.keys.get(&key).is_none_or(|v| v.iter().any(|v| !model.is_busy(*v)));
                         prop_assert!(may_be_out && perhaps >= KEY_CAP, "there was room");
@@ -144,6 +206,63 @@ proptest! {
                         let after = model.after(model.values(key), cost, seen);
                         prop_assert!(!after.is_empty(), "{:?} from {:?}", seen, model.values(key));
                         model.keys.insert(key, after);
+                    }
+                    let ends = if is_overflow { vec![model.overflow] } else { model.keys[&key].clone() };
+                    if let [end] = ends[..] && seen.0 && cost > 0 {
+                        taken.push(Taken { checked, key, end, cost });
+                    }
+                }
+                LimiterStep::Reserve { key, cost } => {
+                    let name = key_bytes(key);
+                    let now_ns = moment.now_ns;
+                    let reserved = engine.reserve(&limiter, &name, cost, WAIT_NS_MAX, me, now_ns);
+                    let Ok(checked) = reserved else {
+                        prop_assert_eq!(model.prepared.definition().to_string(), "2/second;window=sliding");
+                        continue;
+                    };
+                    let seen = (checked.decision.is_allowed(), checked.wait_ns);
+                    let end = if checked.is_overflow {
+                        let after = model.after_reserving(&[model.overflow], cost, seen);
+                        prop_assert_eq!(after.len(), 1, "{:?} from the shared bucket", seen);
+                        model.overflow = after[0];
+                        model.keys.remove(&key);
+                        Some(after[0])
+                    } else {
+                        let mut after = model.after_reserving(&model.values(key), cost, seen);
+                        after.sort_unstable();
+                        after.dedup();
+                        prop_assert!(!after.is_empty(), "{:?} from {:?}", seen, model.values(key));
+                        let end = (after.len() == 1).then_some(after[0]);
+                        model.keys.insert(key, after);
+                        end
+                    };
+                    if let Some(end) = end && seen.0 && cost > 0 {
+                        taken.push(Taken { checked, key, end, cost });
+                    }
+                }
+                LimiterStep::Refund { which } => {
+                    if taken.is_empty() {
+                        continue;
+                    }
+                    let mut taken = taken.swap_remove(which % taken.len());
+                    let checked = std::mem::replace(
+                        &mut taken.checked,
+                        engine.peek(&limiter, b"none", moment.now_ns).unwrap(),
+                    );
+                    let is_overflow = checked.is_overflow;
+                    let refunded = engine.refund(&limiter, checked, || moment.now_ns).unwrap();
+                    if matches!(refunded, Refunded::Void) {
+                        continue;
+                    }
+                    if is_overflow {
+                        let after = model.after_refund(&[model.overflow], &taken, refunded);
+                        prop_assert!(!after.is_empty(), "{:?} from the shared bucket", refunded);
+                        model.overflow = after[0];
+                    } else {
+                        let values = model.keys.get(&taken.key).cloned().unwrap_or_default();
+                        let after = model.after_refund(&values, &taken, refunded);
+                        prop_assert!(!after.is_empty(), "{:?} from {:?}", refunded, values);
+                        model.keys.insert(taken.key, after);
                     }
                 }
                 LimiterStep::Peek { key } => {

@@ -14,7 +14,7 @@ use sprag_core::limit::{Moment, Prepared, Verdict};
 use sprag_core::lock::{Attempt, Grant, Released, Renewed};
 use sprag_core::region::Caps;
 use sprag_core::session::Process;
-use sprag_core::{Added, CounterRef, Engine, Error, Limit, SessionId};
+use sprag_core::{Added, Checked, CounterRef, Engine, Error, Limit, SessionId};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::{FLOOR, SECOND, UNIX_NS, engine, engine_with_session, is_soak, session};
@@ -634,6 +634,47 @@ fn no_key_gets_more_than_its_burst_from_threads_that_also_fight_for_the_last_cel
         }
         // Threads that are just inserting may pass the cap.
         assert!(engine.limiter_key_count() <= 16 + THREADS as u64);
+    }
+}
+
+// property 12
+#[test]
+fn no_key_has_more_than_its_burst_taken_and_not_given_back_at_any_time() {
+    for seed in 0..histories() / 10 {
+        let (engine, me) = engine_with_session(CAPS);
+        let text = ["5/366d", "5/366d;window=fixed", "5/366d;window=sliding"][seed as usize % 3];
+        let limit = Limit::parse(text).unwrap();
+        let limiter = engine.open_limiter(b"l", limit, false, me, 0).unwrap();
+        let taken: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
+        let given = AtomicU64::new(0);
+        at_once(
+            |_, random| {
+                let mut outstanding = Vec::new();
+                for _ in 0..200 {
+                    let key = random.usize(0..3);
+                    if random.bool() && !outstanding.is_empty() {
+                        let (key, checked): (usize, Checked) =
+                            outstanding.swap_remove(random.usize(0..outstanding.len()));
+                        // Before: whoever takes what comes back is to find room for it.
+                        let cost = checked.decision.cost();
+                        taken[key].fetch_sub(cost, Ordering::Relaxed);
+                        let refunded = engine.refund(&limiter, checked, || 0).unwrap();
+                        given.fetch_add(refunded.cost(), Ordering::Relaxed);
+                        taken[key].fetch_add(cost - refunded.cost(), Ordering::Relaxed);
+                        continue;
+                    }
+                    let cost = random.u64(1..3);
+                    let checked = engine.check(&limiter, &[key as u8], cost, me, 0).unwrap();
+                    if checked.decision.is_allowed() {
+                        let before = taken[key].fetch_add(cost, Ordering::Relaxed);
+                        assert!(before + cost <= 5, "key {key}, run {seed}");
+                        outstanding.push((key, checked));
+                    }
+                }
+            },
+            seed,
+        );
+        assert!(given.load(Ordering::Relaxed) > 0, "run {seed}");
     }
 }
 

@@ -5,7 +5,7 @@ use sprag::{Caps, Decision, Error, Limit};
 use sprag_core::limit::LimitError;
 use std::time::Duration;
 
-fn seen(decision: Decision) -> (bool, u64, u64) {
+fn seen(decision: &Decision) -> (bool, u64, u64) {
     (
         decision.is_allowed(),
         decision.limit(),
@@ -18,7 +18,7 @@ pub(crate) fn a_limiter_admits_its_burst_and_no_more(tier: &impl Tier) {
     let space = tier.space();
     let limiter = space.limiter("l", "3/366d").unwrap();
     let decisions: Vec<_> = (0..5).map(|_| limiter.check("k", 1).unwrap()).collect();
-    let remaining: Vec<_> = decisions.iter().map(|decision| seen(*decision)).collect();
+    let remaining: Vec<_> = decisions.iter().map(seen).collect();
     assert_eq!(
         remaining,
         [
@@ -42,30 +42,35 @@ pub(crate) fn a_limiter_admits_its_burst_and_no_more(tier: &impl Tier) {
             .is_some_and(|wait| wait > 2 * third)
     );
     assert!(decisions.iter().all(|decision| !decision.is_overflow()));
-    assert_eq!(seen(limiter.check("another", 3).unwrap()), (true, 3, 0));
+    assert_eq!(seen(&limiter.check("another", 3).unwrap()), (true, 3, 0));
 }
 
 pub(crate) fn a_peek_changes_nothing_and_a_cost_of_zero_takes_nothing(tier: &impl Tier) {
     let space = tier.space();
     let limiter = space.limiter("l", "2/366d").unwrap();
     for _ in 0..3 {
-        assert_eq!(seen(limiter.peek("k").unwrap()), (true, 2, 2));
-        assert_eq!(seen(limiter.check("k", 0).unwrap()), (true, 2, 2));
+        assert_eq!(seen(&limiter.peek("k").unwrap()), (true, 2, 2));
+        assert_eq!(seen(&limiter.check("k", 0).unwrap()), (true, 2, 2));
     }
-    assert_eq!(seen(limiter.check("k", 2).unwrap()), (true, 2, 0));
-    assert_eq!(seen(limiter.peek("k").unwrap()), (true, 2, 0));
+    assert_eq!(seen(&limiter.check("k", 2).unwrap()), (true, 2, 0));
+    assert_eq!(seen(&limiter.peek("k").unwrap()), (true, 2, 0));
     assert_eq!(
-        seen(limiter.check("k", 0).unwrap()),
+        seen(&limiter.check("k", 0).unwrap()),
         (true, 2, 0),
         "zero is always there"
     );
-    assert_eq!(seen(limiter.check("k", 1).unwrap()), (false, 2, 0));
+    assert_eq!(seen(&limiter.check("k", 1).unwrap()), (false, 2, 0));
 }
 
 // property 8, property 12
 pub(crate) fn a_cost_above_the_burst_is_never_admitted(tier: &impl Tier) {
     let space = tier.space();
-    for text in ["3/second", "9/second;burst=3", "3/366d;window=fixed"] {
+    for text in [
+        "3/second",
+        "9/second;burst=3",
+        "3/366d;window=fixed",
+        "3/366d;window=sliding",
+    ] {
         let limiter = space.limiter(text, text).unwrap();
         for cost in [4, u64::MAX] {
             let decision = limiter.check("k", cost).unwrap();
@@ -81,7 +86,7 @@ pub(crate) fn a_rate_of_zero_admits_nothing(tier: &impl Tier) {
     let space = tier.space();
     let limiter = space.limiter("l", "0/second").unwrap();
     let decision = limiter.check("k", 1).unwrap();
-    assert_eq!(seen(decision), (false, 0, 0));
+    assert_eq!(seen(&decision), (false, 0, 0));
     assert_eq!(decision.retry_after(), None);
     assert!(limiter.check("k", 0).unwrap().is_allowed());
 }
@@ -94,7 +99,7 @@ pub(crate) fn a_batch_decides_as_one_by_one(tier: &impl Tier) {
     let keys: Vec<Vec<u8>> = (0..200_u32)
         .map(|i| vec![(i * 7 % 50) as u8; if i % 50 < 10 { 40 } else { 8 }])
         .collect();
-    let mut decisions = vec![None; keys.len()];
+    let mut decisions: Vec<_> = keys.iter().map(|_| None).collect();
     let mut order = Vec::new();
     batched
         .check_batch(&keys, 1, |index, decision| {
@@ -105,7 +110,7 @@ pub(crate) fn a_batch_decides_as_one_by_one(tier: &impl Tier) {
     assert_eq!(order, (0..keys.len()).collect::<Vec<_>>());
     for (key, batched) in keys.iter().zip(decisions) {
         let single = single.check(key, 1).unwrap();
-        assert_eq!(seen(batched.unwrap()), seen(single));
+        assert_eq!(seen(&batched.unwrap()), seen(&single));
     }
 }
 
@@ -135,6 +140,7 @@ pub(crate) fn another_definition_is_an_error_unless_it_says_update(tier: &impl T
         "3/minute",
         "3/hour;burst=2",
         "3/hour;window=fixed",
+        "3/hour;window=sliding",
     ] {
         let error = other.limiter("l", another).err().unwrap();
         let Error::Engine(sprag_core::Error::LimitDiffers {
@@ -165,12 +171,12 @@ pub(crate) fn an_update_keeps_what_was_used(tier: &impl Tier) {
     }
     let new = other.limiter_updated("l", "8/366d").unwrap();
     for key in ["short", "a key that is much too long to fit in its cell"] {
-        assert_eq!(seen(new.peek(key).unwrap()), (true, 8, 3));
+        assert_eq!(seen(&new.peek(key).unwrap()), (true, 8, 3));
         // A handle from before decides by the new limit.
-        assert_eq!(seen(old.check(key, 3).unwrap()), (true, 8, 0));
+        assert_eq!(seen(&old.check(key, 3).unwrap()), (true, 8, 0));
         assert!(!new.check(key, 1).unwrap().is_allowed());
     }
-    assert_eq!(seen(old.check("fresh", 8).unwrap()), (true, 8, 0));
+    assert_eq!(seen(&old.check("fresh", 8).unwrap()), (true, 8, 0));
 }
 
 pub(crate) fn limiters_of_one_name_share_their_keys(tier: &impl Tier) {
@@ -263,6 +269,8 @@ pub(crate) fn limits_are_read_from_text_and_refused_with_a_reason(tier: &impl Ti
         "1/second;burst=0",
         "1/0s",
         "1/second;window=fixed;burst=2",
+        "1/second;window=sliding;burst=2",
+        "99999999/second;window=sliding",
         "99999999999999999999/second",
         "1/second;colour=red",
     ] {

@@ -15,6 +15,7 @@ pub(crate) mod limiters;
 pub(crate) mod locks;
 pub(crate) mod onces;
 pub(crate) mod owners;
+pub(crate) mod refunds;
 pub(crate) mod semaphores;
 pub(crate) mod shared;
 pub(crate) mod spaces;
@@ -231,6 +232,17 @@ macro_rules! cases {
                 a_table_full_of_onces_refuses_until_one_is_not_kept_any_more,
                 of_many_threads_one_does_it_and_all_read_what_it_stored,
                 errors_and_debug_output_of_onces_name_the_key,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            refunds,
+            [
+                a_refund_gives_back_what_was_taken,
+                a_refund_of_what_took_nothing_gives_nothing,
+                a_refund_after_a_change_or_of_another_limiter_is_void,
+                a_place_is_reserved_once_and_can_be_given_back,
+                a_sliding_window_has_no_reservations_and_says_so,
             ]
         );
         $crate::conformance::instantiate!(

@@ -4,8 +4,8 @@ use crate::journal::{Entry, Journal, Op, Outcome, WHOLE};
 use crate::oracle_counter::BOUNDS;
 use crate::process::now_ns;
 use sprag::{
-    Added, Attempt, Begun, Caps, Counter, Error, Fence, Hold, Limiter, OnceStatus, Space,
-    StripedCounter,
+    Added, Attempt, Begun, Caps, Counter, Decision, Error, Fence, Hold, Limiter, OnceStatus,
+    Refunded, Space, StripedCounter,
 };
 use sprag_core::sync::steps;
 use std::cell::Cell;
@@ -460,6 +460,26 @@ impl Actor {
             .expect("a check never fails");
         entry.end(yes(decision.is_allowed()), 0);
         decision.is_allowed()
+    }
+
+    /// Whether `cost` of `key` was reserved, however far ahead.
+    pub(crate) fn reserve(&self, op: Op, limiter: &Limiter, key: u64, cost: u64) -> bool {
+        let name = name_of(key);
+        let reserve = || limiter.reserve(&name, cost, Duration::MAX);
+        let reserved = self.call(op, key, cost, reserve, |decision| {
+            yes(decision.as_ref().is_ok_and(Decision::is_allowed))
+        });
+        reserved.expect("a reservation never fails").is_allowed()
+    }
+
+    /// Whether something was given back.
+    pub(crate) fn refund(&self, op: Op, limiter: &Limiter, key: u64, decision: Decision) -> bool {
+        let is_given = |refunded: &_| matches!(refunded, Ok(Refunded::Given(_)));
+        let cost = decision.limit();
+        let refund = || limiter.refund(decision);
+        let refunded = self.call(op, key, cost, refund, |refunded| yes(is_given(refunded)));
+        assert!(refunded.is_ok(), "a refund never fails: {refunded:?}");
+        is_given(&refunded)
     }
 
     pub(crate) fn limiter(&self, op: Op, space: &Space, name: &str, limit: &str) -> Limiter {

@@ -46,6 +46,9 @@ pub(crate) enum Op {
     CheckRefused,
     CheckReclaim,
     CheckConvert,
+    Reserve,
+    Refund,
+    RefundOverflow,
     OpenLimiter,
     UpdateLimit,
     FinishUpdate,
@@ -86,7 +89,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 64] = [
+    pub(crate) const ALL: [(Self, &'static str); 67] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -114,6 +117,9 @@ impl Op {
         (Self::CheckRefused, "limiter: refuse"),
         (Self::CheckReclaim, "limiter: reclaim a key"),
         (Self::CheckConvert, "limiter: check in a change"),
+        (Self::Reserve, "limiter: reserve"),
+        (Self::Refund, "limiter: refund"),
+        (Self::RefundOverflow, "limiter: refund at the cap"),
         (Self::OpenLimiter, "limiter: create"),
         (Self::UpdateLimit, "limiter: change the limit"),
         (Self::FinishUpdate, "limiter: finish another's change"),

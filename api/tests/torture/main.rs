@@ -29,5 +29,6 @@ mod scenes_counter;
 mod scenes_limiter;
 mod scenes_lock;
 mod scenes_once;
+mod scenes_refund;
 mod scenes_shared;
 mod scenes_table;

@@ -180,6 +180,9 @@ fn kind(op: Op) -> Kind {
         | Op::HandOn
         | Op::Renew
         | Op::Detach
+        | Op::Reserve
+        | Op::Refund
+        | Op::RefundOverflow
         | Op::OpenLimiter
         | Op::UpdateLimit
         | Op::FinishUpdate

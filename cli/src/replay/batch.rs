@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::decide::Decide;
+use super::decide::{Decide, RefusedBy};
 
 /// How many requests a batch holds.
 pub(crate) const REQUESTS_MAX: usize = 4_096;
@@ -13,7 +13,7 @@ pub(crate) const REQUESTS_MAX: usize = 4_096;
 pub(crate) struct Batch {
     keys: Vec<u8>,
     requests: Vec<Request>,
-    allowed: Vec<bool>,
+    refused_by: Vec<RefusedBy>,
 }
 
 /// A request as it stands in a batch.
@@ -33,8 +33,8 @@ pub(crate) struct Decided<'a> {
     pub(crate) line: u64,
     /// The request's key.
     pub(crate) key: &'a [u8],
-    /// Whether it was allowed.
-    pub(crate) allowed: bool,
+    /// By which limits it was refused.
+    pub(crate) refused_by: RefusedBy,
 }
 
 /// Why a decision failed, and where.
@@ -76,13 +76,13 @@ impl Batch {
         engine: &mut impl Decide,
         cost: u64,
     ) -> (Duration, Result<(), Failure>) {
-        self.allowed.clear();
-        self.allowed.reserve(self.requests.len());
+        self.refused_by.clear();
+        self.refused_by.reserve(self.requests.len());
         let started = Instant::now();
         for request in &self.requests {
             let key = &self.keys[request.key_start..request.key_end];
             match engine.decide(key, request.at_ns, cost) {
-                Ok(allowed) => self.allowed.push(allowed),
+                Ok(refused_by) => self.refused_by.push(refused_by),
                 Err(reason) => {
                     let line = request.line;
                     return (started.elapsed(), Err(Failure { line, reason }));
@@ -94,11 +94,11 @@ impl Batch {
 
     /// The decisions, in the order of lines.
     pub(crate) fn decided(&self) -> impl Iterator<Item = Decided<'_>> {
-        let decided = self.requests.iter().zip(&self.allowed);
-        decided.map(|(request, &allowed)| Decided {
+        let decided = self.requests.iter().zip(&self.refused_by);
+        decided.map(|(request, &refused_by)| Decided {
             line: request.line,
             key: &self.keys[request.key_start..request.key_end],
-            allowed,
+            refused_by,
         })
     }
 
@@ -106,6 +106,6 @@ impl Batch {
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.requests.clear();
-        self.allowed.clear();
+        self.refused_by.clear();
     }
 }

@@ -13,10 +13,12 @@
 //! it. Until then the era that it was last decided in goes on deciding it; an era is dropped once all
 //! its keys must be full. So every decision is the engine's own, and exact.
 
+use std::time::Duration;
+
 use sprag::limit::{Algorithm, Limit, TIME_NS_MAX};
 use sprag::{Caps, Limiter, ManualClock, Space};
 
-use super::decide::Decide;
+use super::decide::{Decide, RefusedBy};
 
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 /// Where an era's time begins, or less than a period before, whatever the log's: any time will do whose
@@ -32,8 +34,14 @@ const KEYS_MAX: u32 = 1 << 23;
 /// Chunks that a key of 1,024 bytes takes.
 const CHUNKS_PER_KEY: u32 = 22;
 
-/// The limiters of one replay.
+/// The limiters of one replay: a request is granted if each of its limits has room for it, and takes from
+/// none otherwise.
 pub(crate) struct Engine {
+    limits: Vec<Eras>,
+}
+
+/// The eras of one limit.
+struct Eras {
     limit: Limit,
     /// How long after its last request a key can have something used, in nanoseconds.
     fill_ns: u128,
@@ -56,15 +64,55 @@ struct Era {
 }
 
 impl Engine {
-    /// A limiter that knows no key yet; `first_at_ns` is the time of the first request.
+    /// Limiters that know no key yet; `first_at_ns` is the time of the first request.
     ///
     /// # Errors
     ///
-    /// Why the limit can't be enforced, in words that tell the user what to do.
-    pub(crate) fn new(limit: Limit, first_at_ns: i64) -> Result<Self, String> {
+    /// The limit that can't be enforced, and why, in words that tell the user what to do.
+    pub(crate) fn new(limits: &[Limit], first_at_ns: i64) -> Result<Self, (Limit, String)> {
+        let open = |limit: &Limit| Eras::new(*limit, first_at_ns).map_err(|why| (*limit, why));
+        let limits = limits.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Self { limits })
+    }
+}
+
+impl Decide for Engine {
+    fn decide(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<RefusedBy, String> {
+        if let [limit] = &mut self.limits[..] {
+            return Ok((!limit.decide(key, at_ns, cost)?).into());
+        }
+        let mut refused_by = 0;
+        for (i, limit) in self.limits.iter_mut().enumerate() {
+            let has_room = limit.current_for(key, at_ns)?.has_room(key, at_ns, cost)?;
+            refused_by |= RefusedBy::from(!has_room) << i;
+        }
+        if refused_by == 0 {
+            // Nobody else takes anything in between.
+            for limit in &mut self.limits {
+                limit.decide(key, at_ns, cost)?;
+            }
+        }
+        Ok(refused_by)
+    }
+
+    fn keys(&self) -> u64 {
+        let eras = self.limits.iter().flat_map(Eras::all);
+        eras.map(|era| era.space.limiter_key_count()).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        let eras = self.limits.iter().flat_map(Eras::all);
+        eras.map(|era| era.space.limiter_key_bytes()).sum()
+    }
+}
+
+impl Eras {
+    /// A limiter that knows no key yet.
+    fn new(limit: Limit, first_at_ns: i64) -> Result<Self, String> {
         let (count, period_ns) = (limit.count(), u128::from(limit.period_ns()));
         let fill_ns = match limit.algorithm() {
             Algorithm::FixedWindow => period_ns,
+            Algorithm::SlidingWindow => 2 * period_ns,
             // Where nothing is granted, nothing is ever used.
             _ if count == 0 => 0,
             _ => {
@@ -98,7 +146,10 @@ impl Engine {
     }
 
     /// The era that decides `key`.
-    fn era(&mut self, key: &[u8], at_ns: i64) -> Result<&mut Era, String> {
+    fn current_for(&mut self, key: &[u8], at_ns: i64) -> Result<&mut Era, String> {
+        if self.current.is_crowded() || self.current.elapsed_ns(at_ns) > ERA_NS {
+            self.turn(at_ns).map_err(|error| error.to_string())?;
+        }
         for era in &mut self.past {
             if era.has_used(key, at_ns)? {
                 return Ok(era);
@@ -107,28 +158,13 @@ impl Engine {
         Ok(&mut self.current)
     }
 
-    fn eras(&self) -> impl Iterator<Item = &Era> {
-        std::iter::once(&self.current).chain(&self.past)
-    }
-}
-
-impl Decide for Engine {
+    /// Whether `cost` of `key` is granted.
     fn decide(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<bool, String> {
-        if self.current.is_crowded() || self.current.elapsed_ns(at_ns) > ERA_NS {
-            self.turn(at_ns).map_err(|error| error.to_string())?;
-        }
-        if self.past.is_empty() {
-            return self.current.decide(key, at_ns, cost);
-        }
-        self.era(key, at_ns)?.decide(key, at_ns, cost)
+        self.current_for(key, at_ns)?.decide(key, at_ns, cost)
     }
 
-    fn keys(&self) -> u64 {
-        self.eras().map(|era| era.space.limiter_key_count()).sum()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.eras().map(|era| era.space.limiter_key_bytes()).sum()
+    fn all(&self) -> impl Iterator<Item = &Era> {
+        std::iter::once(&self.current).chain(&self.past)
     }
 }
 
@@ -190,6 +226,13 @@ impl Era {
             ));
         }
         Ok(true)
+    }
+
+    /// Whether `cost` of `key` would be granted.
+    fn has_room(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<bool, String> {
+        self.clock.set(self.elapsed_ns(at_ns));
+        let state = self.limiter.peek(key).map_err(|error| error.to_string())?;
+        Ok(state.retry_after_for(cost) == Some(Duration::ZERO))
     }
 
     fn decide(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<bool, String> {

@@ -22,14 +22,21 @@ pub(crate) enum Algorithm {
     TokenBucket,
     /// At most the limit's count in each period, periods aligned to the Unix epoch
     FixedWindow,
+    /// The same, with the period before weighing in by the share of the current one that is left
+    SlidingWindow,
 }
 
 /// Why a limit and an algorithm don't go together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Mismatch {
     /// The limit's text says otherwise.
-    #[error("says window=fixed and --algorithm token-bucket says otherwise; leave one of them out")]
-    Window,
+    #[error("says {window} and --algorithm {algorithm} says otherwise; leave one of them out")]
+    Window {
+        /// The text's option.
+        window: &'static str,
+        /// The argument's value.
+        algorithm: &'static str,
+    },
     /// The limit is none by that algorithm.
     #[error(transparent)]
     Limit(#[from] LimitError),
@@ -38,13 +45,16 @@ pub(crate) enum Mismatch {
 impl Asked {
     /// What to enforce: as the text says, or by `algorithm` where that is given.
     pub(crate) fn limit(&self, algorithm: Option<Algorithm>) -> Result<Limit, Mismatch> {
-        let is_window = self.limit.algorithm() == sprag::limit::Algorithm::FixedWindow;
-        match algorithm {
-            Some(Algorithm::TokenBucket) if is_window => Err(Mismatch::Window),
-            Some(Algorithm::FixedWindow) if !is_window => {
-                Ok(Limit::parse(&format!("{};window=fixed", self.text))?)
-            }
-            Some(_) | None => Ok(self.limit),
+        let said = named(self.limit);
+        let Some(asked) = algorithm.filter(|asked| *asked != said) else {
+            return Ok(self.limit);
+        };
+        match (window(said), window(asked)) {
+            (None, Some(window)) => Ok(Limit::parse(&format!("{};{window}", self.text))?),
+            (said, _) => Err(Mismatch::Window {
+                window: said.unwrap_or_default(),
+                algorithm: name(asked),
+            }),
         }
     }
 }
@@ -69,9 +79,31 @@ impl fmt::Display for Asked {
 
 /// The name of a limit's algorithm, as `--algorithm` has it.
 pub(crate) fn algorithm_name(limit: Limit) -> &'static str {
+    name(named(limit))
+}
+
+const fn name(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::TokenBucket => "token-bucket",
+        Algorithm::FixedWindow => "fixed-window",
+        Algorithm::SlidingWindow => "sliding-window",
+    }
+}
+
+/// The option that a limit's text has for it.
+const fn window(algorithm: Algorithm) -> Option<&'static str> {
+    match algorithm {
+        Algorithm::TokenBucket => None,
+        Algorithm::FixedWindow => Some("window=fixed"),
+        Algorithm::SlidingWindow => Some("window=sliding"),
+    }
+}
+
+fn named(limit: Limit) -> Algorithm {
     match limit.algorithm() {
-        sprag::limit::Algorithm::FixedWindow => "fixed-window",
-        _ => "token-bucket",
+        sprag::limit::Algorithm::FixedWindow => Algorithm::FixedWindow,
+        sprag::limit::Algorithm::SlidingWindow => Algorithm::SlidingWindow,
+        _ => Algorithm::TokenBucket,
     }
 }
 
@@ -86,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_limit_is_what_the_engine_reads_and_the_option_may_name_its_algorithm() {
-        use Algorithm::{FixedWindow, TokenBucket};
-        let cases: [(&str, Option<Algorithm>, Result<&str, &str>); 14] = [
+        use Algorithm::{FixedWindow, SlidingWindow, TokenBucket};
+        let cases: [(&str, Option<Algorithm>, Result<&str, &str>); 19] = [
             ("30/minute", None, Ok("30/minute")),
             ("30/minute", Some(TokenBucket), Ok("30/minute")),
             ("30/minute", Some(FixedWindow), Ok("30/minute;window=fixed")),
@@ -100,7 +132,34 @@ mod tests {
             (
                 "30/minute;window=fixed",
                 Some(TokenBucket),
-                Err("leave one of them out"),
+                Err(
+                    "says window=fixed and --algorithm token-bucket says otherwise; leave one of them out",
+                ),
+            ),
+            (
+                "30/minute;window=fixed",
+                Some(SlidingWindow),
+                Err("says window=fixed and --algorithm sliding-window says otherwise"),
+            ),
+            (
+                "30/minute;window=sliding",
+                Some(FixedWindow),
+                Err("says window=sliding and --algorithm fixed-window says otherwise"),
+            ),
+            (
+                "30/minute;window=sliding",
+                Some(SlidingWindow),
+                Ok("30/minute;window=sliding"),
+            ),
+            (
+                "30/minute",
+                Some(SlidingWindow),
+                Ok("30/minute;window=sliding"),
+            ),
+            (
+                "33554432/s",
+                Some(SlidingWindow),
+                Err("for a sliding window of that period it must be from 0 to 33554431"),
             ),
             ("5/10s", None, Ok("5/10s")),
             (" 7 / hours ; burst = 40 ", None, Ok("7/hour;burst=40")),

@@ -33,16 +33,25 @@ pub(crate) struct Report {
     pub(crate) ns_per_decision: Option<f64>,
     /// Memory per key that the limiter holds, in bytes; none without requests.
     pub(crate) bytes_per_key: Option<f64>,
-    /// The limit's text.
-    pub(crate) limit: String,
-    /// The algorithm's name.
-    pub(crate) algorithm: &'static str,
+    /// The limits, in the order they were given.
+    pub(crate) limits: Vec<LimitCount>,
     /// The name of the field that the limit is kept by.
     pub(crate) by: &'static str,
     /// The cost of each request.
     pub(crate) cost: u64,
     /// Whether the log was read and decided to its end.
     pub(crate) complete: bool,
+}
+
+/// One of the limits.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct LimitCount {
+    /// The limit's text.
+    pub(crate) limit: String,
+    /// The algorithm's name.
+    pub(crate) algorithm: &'static str,
+    /// Requests that it had no room for, other limits or not.
+    pub(crate) refused: u64,
 }
 
 /// One of the keys that were refused most.
@@ -80,14 +89,19 @@ impl Report {
     /// Writes it for people. A key's control bytes, and what is not UTF-8, come as `\xNN`, so that a
     /// log can't write to the terminal.
     pub(crate) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        let Self {
-            limit, algorithm, ..
-        } = self;
-        writeln!(
-            out,
-            "limit              {limit} by {}, {algorithm}",
-            self.by
-        )?;
+        for count in &self.limits {
+            let LimitCount {
+                limit,
+                algorithm,
+                refused,
+            } = count;
+            let by = self.by;
+            write!(out, "limit              {limit} by {by}, {algorithm}")?;
+            if self.limits.len() > 1 {
+                write!(out, ", no room for {refused}")?;
+            }
+            writeln!(out)?;
+        }
         for (name, count) in [
             ("requests", self.requests),
             ("malformed", self.malformed),
@@ -151,8 +165,11 @@ mod tests {
             refused_keys: keys.iter().map(|key| RefusedKey::new(key, COUNT)).collect(),
             ns_per_decision: Some(41.25),
             bytes_per_key: None,
-            limit: "3/day;burst=4".to_owned(),
-            algorithm: "token-bucket",
+            limits: vec![LimitCount {
+                limit: "3/day;burst=4".to_owned(),
+                algorithm: "token-bucket",
+                refused: 4,
+            }],
             by: "host",
             cost: 1,
             complete: true,
@@ -189,6 +206,17 @@ bytes per key              -
         };
         let line = "late                       7  by up to 1 min 30 s\n";
         assert!(text(&late).contains(line), "{}", text(&late));
+        let mut several = report(&[]);
+        several.limits.push(LimitCount {
+            limit: "9/year;window=fixed".to_owned(),
+            algorithm: "fixed-window",
+            refused: 0,
+        });
+        let lines = "\
+limit              3/day;burst=4 by host, token-bucket, no room for 4
+limit              9/year;window=fixed by host, fixed-window, no room for 0
+requests ";
+        assert!(text(&several).starts_with(lines), "{}", text(&several));
     }
 
     #[test]
@@ -225,7 +253,8 @@ bytes per key              -
                 {"key": "\\xffa", "key_hex": "ff61", "requests": 9, "refused": 4},
             ],
             "ns_per_decision": 41.25, "bytes_per_key": null,
-            "limit": "3/day;burst=4", "algorithm": "token-bucket", "by": "host", "cost": 1,
+            "limits": [{"limit": "3/day;burst=4", "algorithm": "token-bucket", "refused": 4}],
+            "by": "host", "cost": 1,
             "complete": true,
         });
         assert_eq!(json, expected);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::batch::Decided;
+use super::decide::LIMITS_MAX;
 
 /// The counts of a replay. Its memory grows with the number of different keys, not of requests.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(crate) struct Tally {
     pub(crate) requests: u64,
     /// Of these, the refused ones.
     pub(crate) refused: u64,
+    /// Of these, those that each limit had no room for.
+    pub(crate) refused_by: [u64; LIMITS_MAX],
     /// Time spent in deciding.
     pub(crate) deciding: Duration,
     keys: HashMap<Vec<u8>, Count>,
@@ -31,9 +34,12 @@ pub(crate) struct Count {
 impl Tally {
     /// Counts one decision.
     pub(crate) fn add(&mut self, decided: Decided<'_>) {
-        let refused = u64::from(!decided.allowed);
+        let refused = u64::from(decided.refused_by != 0);
         self.requests += 1;
         self.refused += refused;
+        for (i, count) in self.refused_by.iter_mut().enumerate() {
+            *count += u64::from(decided.refused_by >> i & 1);
+        }
         if let Some(count) = self.keys.get_mut(decided.key) {
             count.requests += 1;
             count.refused += refused;
@@ -84,8 +90,14 @@ mod tests {
             (b"a", true),
         ];
         for (line, (key, allowed)) in (1..).zip(decisions) {
-            tally.add(Decided { line, key, allowed });
+            let refused_by = if allowed { 0 } else { 1 << (line % 2) };
+            tally.add(Decided {
+                line,
+                key,
+                refused_by,
+            });
         }
+        assert_eq!(tally.refused_by[..3], [3, 4, 0]);
         assert_eq!((tally.requests, tally.refused, tally.keys()), (10, 7, 7));
         let order: Vec<_> = tally.most_refused(9).iter().map(|(key, _)| *key).collect();
         let expected: [&[u8]; 6] = [b"z", b"\x00", b"a", b"aa", b"b", b"\xff"];

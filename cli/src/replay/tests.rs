@@ -6,6 +6,7 @@ use std::io::{BufReader, Read};
 use clap::Parser;
 use proptest::prelude::*;
 
+use super::decide::RefusedBy;
 use super::*;
 
 /// What an engine was asked: key, time, cost.
@@ -18,13 +19,13 @@ struct Scribe<'a> {
 }
 
 impl Decide for Scribe<'_> {
-    fn decide(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<bool, String> {
+    fn decide(&mut self, key: &[u8], at_ns: i64, cost: u64) -> Result<RefusedBy, String> {
         let mut asked = self.asked.borrow_mut();
         if asked.len() == self.fails_at {
             return Err("the table is full".to_owned());
         }
         asked.push((key.to_vec(), at_ns, cost));
-        Ok(!asked.len().is_multiple_of(3))
+        Ok(asked.len().is_multiple_of(3).into())
     }
 
     fn keys(&self) -> u64 {
@@ -177,11 +178,14 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
     let cases = [
         ("log", "--limit"),
         ("--limit 1/s", "FILE"),
-        ("log --limit 1/year", "second, minute, hour or day"),
+        (
+            "log --limit 1/month",
+            "second, minute, hour, day, week or year",
+        ),
         ("log --limit 1/s --by colour", "host, user, method, path"),
         (
             "log --limit 1/s --algorithm leaky",
-            "token-bucket, fixed-window",
+            "token-bucket, fixed-window, sliding-window",
         ),
         ("log --limit 1/s --cost 0", "from 1 to"),
         ("log --limit 1/s --decisions --json", "cannot be used"),
@@ -200,10 +204,22 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
             "log --limit 3/s;window=fixed --algorithm token-bucket",
             "leave one of them out",
         ),
+        (
+            "log --limit 3/s --limit 9/h --cost 4",
+            "--limit 3/second can grant",
+        ),
+        (
+            "log --limit 3/s --limit 9/h;window=fixed --algorithm token-bucket",
+            "--limit 9/h;window=fixed: says window=fixed",
+        ),
+        (
+            "log --limit 3/s;window=sliding --algorithm fixed-window",
+            "says window=sliding and --algorithm fixed-window says otherwise",
+        ),
     ];
     for (text, part) in cases {
         let result = args(text).and_then(|args| {
-            limit(&args).map_err(|error| {
+            limits(&args).map_err(|error| {
                 assert_eq!(error.exit_code(), ExitCode::from(2));
                 error.to_string()
             })
@@ -211,6 +227,9 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
         let error = result.expect_err(text);
         assert!(error.contains(part), "{text}: {error}");
     }
+    let many = format!("log{}", " --limit 1/s".repeat(33));
+    let error = limits(&args(&many).expect("33 limits")).expect_err("33 limits");
+    assert!(error.to_string().contains("32 limits are the most"));
     for text in [
         "log --limit 3/s --cost 3",
         "log --limit 1/s;burst=4 --cost 4 --top 0",
@@ -219,7 +238,7 @@ fn arguments_that_make_no_sense_are_refused_and_named() {
         "- --limit 3/10s;window=fixed --cost 3",
         "- --limit 0/minute --cost 3",
     ] {
-        assert!(limit(&args(text).expect(text)).is_ok(), "{text}");
+        assert!(limits(&args(text).expect(text)).is_ok(), "{text}");
     }
 }
 

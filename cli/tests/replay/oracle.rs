@@ -119,6 +119,96 @@ pub(crate) fn fixed_window(requests: &[Option<Request>], limit: Limit, cost: u64
     })
 }
 
+/// Verdicts of sliding windows, from all that was allowed: with a request, the window of `period_s` that
+/// it is in, and the one before by the share of the current one that is left, hold at most `count`.
+pub(crate) fn sliding_window(
+    requests: &[Option<Request>],
+    limit: Limit,
+    cost: u64,
+) -> Vec<Verdict> {
+    let mut allowed: HashMap<&[u8], Vec<i64>> = HashMap::new();
+    verdicts(requests, |request| {
+        let allowed = allowed.entry(&request.key).or_default();
+        let period_s = i128::from(limit.period_s);
+        let at_s = i128::from(request.at_s);
+        let into_s = at_s.rem_euclid(period_s);
+        let start_s = at_s - into_s;
+        let in_window = |from_s: i128| {
+            let within = |at_s: &&i64| (from_s..from_s + period_s).contains(&i128::from(**at_s));
+            i128::from(cost) * allowed.iter().filter(within).count() as i128
+        };
+        // Times the period, so that all is whole.
+        let used = in_window(start_s - period_s) * (period_s - into_s)
+            + (in_window(start_s) + i128::from(cost)) * period_s;
+        let is_allowed = used <= i128::from(limit.count) * period_s;
+        if is_allowed {
+            allowed.push(request.at_s);
+        }
+        is_allowed
+    })
+}
+
+/// The formula of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enforced {
+    TokenBucket,
+    FixedWindow,
+    SlidingWindow,
+}
+
+/// By which of several limits each request is refused, from what they promise alone: a request is allowed
+/// if each has room for it beside all that was allowed. `None` for a malformed line. Takes time by the
+/// square of the log.
+pub(crate) fn refused_by_several(
+    requests: &[Option<Request>],
+    limits: &[(Limit, Enforced)],
+    cost: u64,
+) -> Vec<Option<Vec<bool>>> {
+    let mut allowed: HashMap<&[u8], Vec<i64>> = HashMap::new();
+    let mut refused = Vec::new();
+    for request in requests {
+        let Some(request) = request else {
+            refused.push(None);
+            continue;
+        };
+        let allowed = allowed.entry(&request.key).or_default();
+        allowed.push(request.at_s);
+        let refuses =
+            |(limit, enforced): &(Limit, Enforced)| !has_room(allowed, *limit, *enforced, cost);
+        let refused_by: Vec<bool> = limits.iter().map(refuses).collect();
+        if refused_by.contains(&true) {
+            allowed.pop();
+        }
+        refused.push(Some(refused_by));
+    }
+    refused
+}
+
+/// Whether the limit's promise holds with the last of the `times`, given that it does without it.
+fn has_room(times: &[i64], limit: Limit, enforced: Enforced, cost: u64) -> bool {
+    let (cost, period_s) = (i128::from(cost), i128::from(limit.period_s));
+    let (count, burst) = (i128::from(limit.count), i128::from(limit.burst));
+    let times: Vec<i128> = times.iter().map(|time_s| i128::from(*time_s)).collect();
+    let last_s = times[times.len() - 1];
+    let into_s = last_s.rem_euclid(period_s);
+    let in_window = |from_s: i128| {
+        let within = |at_s: &&i128| (from_s..from_s + period_s).contains(*at_s);
+        cost * times.iter().filter(within).count() as i128
+    };
+    let start_s = last_s - into_s;
+    match enforced {
+        Enforced::TokenBucket => times.iter().enumerate().all(|(index, from_s)| {
+            let held = cost * (times.len() - index) as i128;
+            held * period_s <= burst * period_s + count * (last_s - from_s)
+        }),
+        Enforced::FixedWindow => in_window(start_s) <= count,
+        Enforced::SlidingWindow => {
+            in_window(start_s - period_s) * (period_s - into_s) + in_window(start_s) * period_s
+                <= count * period_s
+        }
+    }
+}
+
 fn verdicts<'a>(
     requests: &'a [Option<Request>],
     mut decide: impl FnMut(&'a Request) -> bool,

@@ -5,8 +5,10 @@ use std::fmt;
 
 use super::error::LimitError;
 use super::prepared::{
-    INDEX_BITS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, USED_BITS, VALUE_MAX, is_narrow, wide,
+    INDEX_BITS, Prepared, REDUCED_COUNT_MAX, TIME_NS_MAX, UNIX_NS_MAX, USED_BITS, VALUE_MAX,
+    is_narrow, wide,
 };
+use super::sliding;
 
 /// The greatest count of a limit: 10^12.
 pub const COUNT_MAX: u64 = 1_000_000_000_000;
@@ -14,9 +16,9 @@ pub const COUNT_MAX: u64 = 1_000_000_000_000;
 /// The longest period of a limit, in nanoseconds: 366 days.
 pub const PERIOD_NS_MAX: u64 = 366 * 86_400 * 1_000_000_000;
 
-/// The shortest period of a fixed window, in nanoseconds: 2^19, about half a millisecond, so that the
-/// index of every window that a 64-bit unix time in nanoseconds can name fits the value's index field.
-pub const WINDOW_PERIOD_NS_MIN: u64 = 1 << (64 - INDEX_BITS);
+/// The shortest period of a window, in nanoseconds: 2^19, about half a millisecond, so that the
+/// index of every window of a unix time in nanoseconds below 2^63 fits the value's index field.
+pub const WINDOW_PERIOD_NS_MIN: u64 = 1 << (63 - INDEX_BITS);
 
 /// How a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +32,12 @@ pub enum Algorithm {
     /// At most `count` in each window of `period_ns`, windows being aligned to the unix epoch. Two
     /// whole counts may be admitted around a window's edge.
     FixedWindow,
+    /// What is counted in the current window, plus what was in the one before times the share of the
+    /// current one that is left, is at most `count`; windows of `period_ns`, aligned to the unix epoch.
+    /// An estimate: in every interval of length w at most `count` + w·`count`/`period_ns` is admitted, so
+    /// up to twice the count in a period; and a request may be refused that a log of all admissions
+    /// would have let pass. Computed without rounding.
+    SlidingWindow,
 }
 
 impl fmt::Display for Algorithm {
@@ -37,6 +45,7 @@ impl fmt::Display for Algorithm {
         f.write_str(match self {
             Self::TokenBucket => "token bucket",
             Self::FixedWindow => "fixed window",
+            Self::SlidingWindow => "sliding window",
         })
     }
 }
@@ -45,7 +54,7 @@ impl fmt::Display for Algorithm {
 ///
 /// A count of 0 is legal and refuses every positive cost.
 ///
-/// Written as `COUNT/PERIOD[;burst=NUMBER][;window=fixed]`, see [`Limit::parse`]; displayed the same
+/// Written as `COUNT/PERIOD[;burst=NUMBER][;window=fixed|sliding]`, see [`Limit::parse`]; displayed the same
 /// way, and reading back what was displayed gives an equal limit.
 ///
 /// ```
@@ -62,7 +71,7 @@ pub struct Limit {
     algorithm: Algorithm,
     count: u64,
     period_ns: u64,
-    /// A fixed window's burst is its count.
+    /// A window's burst is its count.
     burst: u64,
 }
 
@@ -139,6 +148,33 @@ impl Limit {
         })
     }
 
+    /// A sliding window of `count` in `period_ns`, estimated from two aligned windows.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitError::Count`] above [`COUNT_MAX`]; [`LimitError::Period`] outside
+    /// [`WINDOW_PERIOD_NS_MIN`] to [`PERIOD_NS_MAX`]; [`LimitError::WindowCount`] for a count above what
+    /// two counts and the window's index leave room for in one value: 2^20 - 1 for the shortest
+    /// period, 2^25 - 1 for a second, 2^28 - 1 for a minute, 2^33 - 1 for a day.
+    pub fn sliding_window(count: u64, period_ns: u64) -> Result<Self, LimitError> {
+        let algorithm = Algorithm::SlidingWindow;
+        check_rate(algorithm, count, period_ns, WINDOW_PERIOD_NS_MIN)?;
+        let count_max = sliding::count_max(period_ns);
+        if count > count_max {
+            return Err(LimitError::WindowCount {
+                count,
+                count_max,
+                period_ns,
+            });
+        }
+        Ok(Self {
+            algorithm,
+            count,
+            period_ns,
+            burst: count,
+        })
+    }
+
     /// How this limit counts.
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -154,11 +190,11 @@ impl Limit {
         self.period_ns
     }
 
-    /// How many tokens the bucket holds; `None` for a fixed window.
+    /// How many tokens the bucket holds; `None` for a window.
     pub const fn burst(&self) -> Option<u64> {
         match self.algorithm {
             Algorithm::TokenBucket => Some(self.burst),
-            Algorithm::FixedWindow => None,
+            Algorithm::FixedWindow | Algorithm::SlidingWindow => None,
         }
     }
 
@@ -167,7 +203,7 @@ impl Limit {
     pub const fn prepare(&self) -> Prepared {
         let divisor = match self.algorithm {
             Algorithm::TokenBucket => greatest_common_divisor(self.count, self.period_ns),
-            Algorithm::FixedWindow => 1,
+            Algorithm::FixedWindow | Algorithm::SlidingWindow => 1,
         };
         let (count, period) = (self.count / divisor, self.period_ns / divisor);
         Prepared {
@@ -200,6 +236,7 @@ impl fmt::Display for Limit {
             Algorithm::TokenBucket if self.burst == default_burst(self.count) => Ok(()),
             Algorithm::TokenBucket => write!(f, ";burst={}", self.burst),
             Algorithm::FixedWindow => f.write_str(";window=fixed"),
+            Algorithm::SlidingWindow => f.write_str(";window=sliding"),
         }
     }
 }
@@ -267,7 +304,7 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 // A fixed window's count and used cost fit their field, so a window can always be filled.
 const _: () = assert!(COUNT_MAX < 1 << USED_BITS);
 // The longest window index: every unix time in nanoseconds, over the shortest period.
-const _: () = assert!(u64::MAX / WINDOW_PERIOD_NS_MIN < 1 << INDEX_BITS);
+const _: () = assert!(UNIX_NS_MAX / WINDOW_PERIOD_NS_MIN < 1 << INDEX_BITS);
 // At the finest rate and the longest reduced period a burst of 1 still fits.
 const _: () = assert!(burst_max(REDUCED_COUNT_MAX, PERIOD_NS_MAX) >= 1);
 // `rounder_count` multiplies a step of at most COUNT_MAX by ten.

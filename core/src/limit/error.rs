@@ -23,6 +23,22 @@ pub enum LimitError {
         count_max: u64,
     },
 
+    /// The count is above what a sliding window of this period keeps.
+    #[error(
+        "a count of {count} per {} is out of bounds: for a sliding window of that period it must be \
+         from 0 to {count_max}; give the same rate over a shorter period, or use a fixed window or a \
+         token bucket",
+        Span::of_ns(*period_ns)
+    )]
+    WindowCount {
+        /// What was given.
+        count: u64,
+        /// The greatest count that is accepted for this period.
+        count_max: u64,
+        /// The period, in nanoseconds.
+        period_ns: u64,
+    },
+
     /// The period is zero, too long, or too short for the algorithm.
     #[error(
         "a period of {} is out of bounds: for a {algorithm} it must be from {} to {}; \
@@ -120,8 +136,9 @@ pub enum LimitError {
 
     /// A written limit's period has a unit that is not known.
     #[error(
-        "the unit \"{unit}\" in the limit \"{text}\" is unknown; use second, minute, hour or day \
-         (s, m or min, h, d; also ms, us, ns), with a number before it if need be, as in \"5/10s\""
+        "the unit \"{unit}\" in the limit \"{text}\" is unknown; use second, minute, hour, day, week or \
+         year (s, m or min, h, d, w, y; also ms, us, ns), with a number before it if need be, as in \
+         \"5/10s\""
     )]
     Unit {
         /// What stands in the unit's place.
@@ -133,7 +150,8 @@ pub enum LimitError {
     /// A written limit's option is unknown, empty or given twice.
     #[error(
         "the option \"{option}\" in the limit \"{text}\" is unknown, empty or given twice; the \
-         options are \"burst=NUMBER\" and \"window=fixed\", each at most once after a \";\""
+         options are \"burst=NUMBER\" and \"window=fixed\" or \"window=sliding\", each at most once after \
+         a \";\""
     )]
     Option {
         /// What stands in the option's place.

@@ -1,25 +1,26 @@
-//! How a limit is written: `COUNT/PERIOD[;burst=NUMBER][;window=fixed]`.
+//! How a limit is written: `COUNT/PERIOD[;burst=NUMBER][;window=fixed|sliding]`.
 //! Owns the grammar and the units; the bounds are the definition's.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::definition::Limit;
+use super::definition::{Algorithm, Limit};
 use super::error::LimitError;
 
 impl Limit {
-    /// Reads a limit such as `100/minute`, `30/second;burst=5`, `5/10s` or `1000/day;window=fixed`.
+    /// Reads a limit such as `100/minute`, `30/second;burst=5`, `5/10s` or `1000/day;window=sliding`.
     ///
     /// The period is a unit, with a whole number before it if it is not 1: `ns`, `us`, `ms`,
-    /// `s` (`sec`, `second`), `m` (`min`, `minute`), `h` (`hr`, `hour`), `d` (`day`); the words in the
-    /// plural too. White space may stand between any two parts. Options follow a `;`: `burst=NUMBER`
-    /// (token bucket only) and `window=fixed`.
+    /// `s` (`sec`, `second`), `m` (`min`, `minute`), `h` (`hr`, `hour`), `d` (`day`), `w` (`week`, 7 days),
+    /// `y` (`yr`, `year`, 365 days); the words in the plural too. White space may stand between any two
+    /// parts. Options follow a `;`: `burst=NUMBER` (token bucket only) and `window=fixed` or
+    /// `window=sliding`.
     ///
     /// # Errors
     ///
     /// [`LimitError::MissingPeriod`], [`LimitError::Number`], [`LimitError::Unit`] or
     /// [`LimitError::Option`] for what can't be read, [`LimitError::BurstNotApplicable`] for a burst
-    /// on a fixed window, else as the constructors.
+    /// on a window, else as the constructors.
     pub fn parse(text: &str) -> Result<Self, LimitError> {
         let mut parts = text.split(';').map(str::trim);
         let rate = parts.next().unwrap_or_default();
@@ -30,7 +31,7 @@ impl Limit {
         let period_ns = parse_period(period.trim(), text)?;
 
         let mut burst = None;
-        let mut is_fixed_window = false;
+        let mut window = None;
         for option in parts {
             let unknown = || LimitError::Option {
                 option: option.into(),
@@ -41,19 +42,22 @@ impl Limit {
                 ("burst", given) if burst.is_none() => {
                     burst = Some(number("burst", given, text)?);
                 }
-                ("window", "fixed") if !is_fixed_window => is_fixed_window = true,
+                ("window", "fixed") if window.is_none() => window = Some(Algorithm::FixedWindow),
+                ("window", "sliding") if window.is_none() => {
+                    window = Some(Algorithm::SlidingWindow);
+                }
                 _ => return Err(unknown()),
             }
         }
 
-        match (is_fixed_window, burst) {
-            (true, None) => Self::fixed_window(count, period_ns),
-            (true, Some(burst)) => Err(LimitError::BurstNotApplicable {
-                burst,
-                algorithm: super::Algorithm::FixedWindow,
-            }),
-            (false, None) => Self::token_bucket(count, period_ns),
-            (false, Some(burst)) => Self::token_bucket_with_burst(count, period_ns, burst),
+        match (window.unwrap_or(Algorithm::TokenBucket), burst) {
+            (Algorithm::TokenBucket, None) => Self::token_bucket(count, period_ns),
+            (Algorithm::TokenBucket, Some(burst)) => {
+                Self::token_bucket_with_burst(count, period_ns, burst)
+            }
+            (Algorithm::FixedWindow, None) => Self::fixed_window(count, period_ns),
+            (Algorithm::SlidingWindow, None) => Self::sliding_window(count, period_ns),
+            (algorithm, Some(burst)) => Err(LimitError::BurstNotApplicable { burst, algorithm }),
         }
     }
 }
@@ -121,7 +125,9 @@ fn number(argument: &'static str, given: &str, text: &str) -> Result<u64, LimitE
 }
 
 /// Nanoseconds and names of each unit, longest first: the short name first, the word last.
-const UNITS: [(u64, &[&str]); 7] = [
+const UNITS: [(u64, &[&str]); 9] = [
+    (365 * 86_400_000_000_000, &["y", "yr", "year"]),
+    (7 * 86_400_000_000_000, &["w", "week"]),
     (86_400_000_000_000, &["d", "day"]),
     (3_600_000_000_000, &["h", "hr", "hour"]),
     (60_000_000_000, &["m", "min", "minute"]),

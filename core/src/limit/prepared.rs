@@ -4,6 +4,7 @@
 
 use super::decision::Decision;
 use super::definition::{Algorithm, Limit, PERIOD_NS_MAX, WINDOW_PERIOD_NS_MIN};
+use super::sliding::{self, Sliding};
 
 /// Bits of a limiter's value.
 pub const VALUE_BITS: u32 = 85;
@@ -27,7 +28,7 @@ pub const PREPARED_WORDS: usize = 5;
 pub struct Moment {
     /// Nanoseconds since the region's base. Above [`TIME_NS_MAX`] it counts as [`TIME_NS_MAX`].
     pub now_ns: u64,
-    /// The region's base, in nanoseconds since the unix epoch. Only fixed windows look at it.
+    /// The region's base, in nanoseconds since the unix epoch. Only windows look at it.
     pub base_ns: u64,
 }
 
@@ -42,10 +43,15 @@ impl Moment {
         }
     }
 
-    /// Nanoseconds since the unix epoch, at most `u64::MAX`.
+    /// Nanoseconds since the unix epoch, at most `UNIX_NS_MAX`.
     #[inline]
     pub(super) const fn unix_ns(self) -> u64 {
-        self.base_ns.saturating_add(self.elapsed_ns())
+        let unix_ns = self.base_ns.saturating_add(self.elapsed_ns());
+        if unix_ns > UNIX_NS_MAX {
+            UNIX_NS_MAX
+        } else {
+            unix_ns
+        }
     }
 }
 
@@ -61,7 +67,7 @@ pub enum Verdict {
     /// Not now; later, if others leave room. The value stays.
     Refused,
     /// Not at any time under this limit: the cost is above the burst (token bucket) or the count
-    /// (fixed window), or the count is 0. The value stays.
+    /// (windows), or the count is 0. The value stays.
     Never,
 }
 
@@ -72,14 +78,14 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prepared {
     pub(super) algorithm: Algorithm,
-    /// Token bucket: N′, the units in a nanosecond, at most `REDUCED_COUNT_MAX`. Fixed window: the count.
+    /// Token bucket: N′, the units in a nanosecond, at most `REDUCED_COUNT_MAX`. Windows: the count.
     pub(super) count: u64,
-    /// Token bucket: P′, the units in a token. Fixed window: the period in ns. Never 0, at most
+    /// Token bucket: P′, the units in a token. Windows: the period in ns. Never 0, at most
     /// `PERIOD_NS_MAX`.
     pub(super) period: u64,
     /// What count and period were divided by.
     pub(super) divisor: u64,
-    /// The most that is admitted at once, but for a count of 0. Fixed window: the count.
+    /// The most that is admitted at once, but for a count of 0. Windows: the count.
     pub(super) burst: u64,
     /// Token bucket: whether a unit is a nanosecond and a full burst less than 2^62 of them, so that
     /// 64 bits hold every sum of a check.
@@ -92,12 +98,13 @@ impl Prepared {
     /// A cost of 0 is always allowed and changes nothing, under a count of 0 too. Otherwise, a token
     /// bucket admits if max(value, now) + cost·P′ ≤ now + burst·P′, all in units (ITU-T I.371, virtual
     /// scheduling); a fixed window admits if used + cost ≤ count, in the later of the current window
-    /// and the stored one.
+    /// and the stored one, but not before one that is reserved ahead; a sliding window if previous·left/period + current + cost ≤ count, left being
+    /// what is left of that window, without rounding.
     ///
     /// Any `value` is harmless: one that no admission could have left refuses, and the new value is
-    /// never above [`VALUE_MAX`]. Costs three multiplications for a token bucket and one for a fixed
-    /// window, which divides (64 bits) only to enter a new window.
-    #[inline]
+    /// never above [`VALUE_MAX`]. Costs three multiplications for a token bucket, one for a fixed
+    /// window and four for a sliding one; a window divides (64 bits) only to enter a new one.
+    #[inline(always)]
     pub const fn check(&self, value: u128, moment: Moment, cost: u64) -> Verdict {
         if cost == 0 {
             return Verdict::Allowed { new_value: value };
@@ -129,13 +136,27 @@ impl Prepared {
             }
             Algorithm::FixedWindow => {
                 let (index, used) = self.window_at(value, moment);
-                if used > self.burst - cost {
+                if used > self.burst - cost || self.is_ahead(value, moment) {
                     return Verdict::Refused;
                 }
                 Verdict::Allowed {
                     new_value: pack_window(index, used + cost),
                 }
             }
+            Algorithm::SlidingWindow => self.check_sliding(value, moment, cost),
+        }
+    }
+
+    /// [`check`](Self::check) for a sliding window. By itself, so that the whole of a check stays small
+    /// enough to be part of its caller.
+    #[inline(never)]
+    const fn check_sliding(&self, value: u128, moment: Moment, cost: u64) -> Verdict {
+        let window = Sliding::at(self, value, moment);
+        if window.used_times_period(self) > wide(self.burst - cost, self.period) {
+            return Verdict::Refused;
+        }
+        Verdict::Allowed {
+            new_value: window.with(cost).pack(self),
         }
     }
 
@@ -159,7 +180,7 @@ impl Prepared {
         self.decision(self.check(value, moment, cost), value, moment, cost)
     }
 
-    /// The most that can be admitted at once: the burst (token bucket) or the count (fixed window);
+    /// The most that can be admitted at once: the burst (token bucket) or the count (windows);
     /// 0 if the count is 0.
     #[inline]
     pub const fn limit(&self) -> u64 {
@@ -168,7 +189,7 @@ impl Prepared {
 
     /// Whether nothing is used at `moment`: no check from `moment` on can tell the key from a fresh
     /// one, so its entry may be reclaimed. (For stamps from before `moment` see
-    /// [`Prepared::fresh_value`].)
+    /// [`Prepared::advanced`].)
     ///
     /// A token bucket with a count of 0 never refills: a value that [`convert`](super::convert) carried
     /// into it stays used.
@@ -176,7 +197,12 @@ impl Prepared {
     pub const fn is_full(&self, value: u128, moment: Moment) -> bool {
         match self.algorithm {
             Algorithm::TokenBucket => value <= self.now_units(moment),
-            Algorithm::FixedWindow => self.window_at(value, moment).1 == 0,
+            Algorithm::FixedWindow => {
+                self.window_at(value, moment).1 == 0 && !self.is_ahead(value, moment)
+            }
+            Algorithm::SlidingWindow => {
+                Sliding::at(self, value, moment).used_times_period(self) == 0
+            }
         }
     }
 
@@ -191,22 +217,39 @@ impl Prepared {
             },
             Algorithm::FixedWindow => {
                 let (index, used) = unpack_window(value);
-                if used == 0 {
-                    0
+                let full_at = if used > 0 {
+                    self.window_end(index)
+                } else if value & AHEAD != 0 {
+                    wide(index, self.period)
                 } else {
-                    saturate(self.window_end(index).saturating_sub(base_ns as u128))
-                }
+                    0
+                };
+                saturate(full_at.saturating_sub(base_ns as u128))
             }
+            Algorithm::SlidingWindow => Sliding::full_at_ns(self, value, base_ns),
         }
     }
 
-    /// The value of a key that was full at `moment`. From `moment` on it acts like 0; a stamp from
-    /// before `moment` counts as one from the past, where 0 would take it for the first.
+    /// `value` as of `moment`: from then on it acts like `value`, and a stamp from before `moment` finds
+    /// no less used than one of `moment` does, where `value` may know no past. Divides (64 bits) for a
+    /// window that is entered.
     #[inline]
-    pub const fn fresh_value(&self, moment: Moment) -> u128 {
+    pub const fn advanced(&self, value: u128, moment: Moment) -> u128 {
         match self.algorithm {
-            Algorithm::TokenBucket => self.now_units(moment),
-            Algorithm::FixedWindow => pack_window(moment.unix_ns() / self.period, 0),
+            Algorithm::TokenBucket => {
+                let now = self.now_units(moment);
+                if value > now { value } else { now }
+            }
+            Algorithm::FixedWindow => {
+                let (index, used) = self.window_at(value, moment);
+                let ahead = if self.is_ahead(value, moment) {
+                    AHEAD
+                } else {
+                    0
+                };
+                pack_window(index, used) | ahead
+            }
+            Algorithm::SlidingWindow => Sliding::at(self, value, moment).pack(self),
         }
     }
 
@@ -220,6 +263,7 @@ impl Prepared {
         let tag = match self.algorithm {
             Algorithm::TokenBucket => TAG_TOKEN_BUCKET,
             Algorithm::FixedWindow => TAG_FIXED_WINDOW,
+            Algorithm::SlidingWindow => TAG_SLIDING_WINDOW,
         };
         [tag, self.count, self.period, self.divisor, self.burst]
     }
@@ -245,6 +289,13 @@ impl Prepared {
                 if burst <= USED_MAX && count == burst && period >= WINDOW_PERIOD_NS_MIN =>
             {
                 Algorithm::FixedWindow
+            }
+            TAG_SLIDING_WINDOW
+                if count == burst
+                    && period >= WINDOW_PERIOD_NS_MIN
+                    && burst <= sliding::count_max(period) =>
+            {
+                Algorithm::SlidingWindow
             }
             _ => return None,
         };
@@ -292,7 +343,20 @@ impl Prepared {
         }
     }
 
-    /// Fixed window: the unix time in nanoseconds at which window `index`, of 45 bits, is over.
+    /// Fixed window: whether the stored window was reserved before it begins, and has not begun. Then
+    /// nothing is admitted until it does: what was used of the windows before it is not known.
+    #[inline]
+    pub(super) const fn is_ahead(&self, value: u128, moment: Moment) -> bool {
+        value & AHEAD != 0 && (moment.unix_ns() as u128) < self.window_start(value)
+    }
+
+    /// Fixed window: the unix time in nanoseconds at which the stored window begins.
+    #[inline]
+    pub(super) const fn window_start(&self, value: u128) -> u128 {
+        wide(unpack_window(value).0, self.period)
+    }
+
+    /// Windows: the unix time in nanoseconds at which window `index`, of at most 46 bits, is over.
     #[inline]
     pub(super) const fn window_end(&self, index: u64) -> u128 {
         wide(index + 1, self.period)
@@ -305,13 +369,13 @@ pub(super) const fn is_narrow(algorithm: Algorithm, count: u64, period: u64, bur
     matches!(algorithm, Algorithm::TokenBucket) && count == 1 && wide(burst, period) < 1 << 62
 }
 
-/// Fixed window: index and used cost as a value. The index is at most 45 bits, the cost at most 40.
+/// Fixed window: index and used cost as a value. The index is at most 44 bits, the cost at most 40.
 #[inline]
 pub(super) const fn pack_window(index: u64, used: u64) -> u128 {
     (index as u128) << USED_BITS | used as u128
 }
 
-/// Fixed window: index and used cost of a value; bits above the value field are ignored.
+/// Fixed window: index and used cost of a value; the bits above are ignored.
 #[inline]
 pub(super) const fn unpack_window(value: u128) -> (u64, u64) {
     let index = (value >> USED_BITS) as u64 & ((1 << INDEX_BITS) - 1);
@@ -339,17 +403,25 @@ pub(super) const USED_BITS: u32 = 40;
 /// Fixed window: the greatest used cost that a value holds.
 pub(super) const USED_MAX: u64 = (1 << USED_BITS) - 1;
 /// Fixed window: bits of the window's index.
-pub(super) const INDEX_BITS: u32 = VALUE_BITS - USED_BITS;
+pub(super) const INDEX_BITS: u32 = VALUE_BITS - 1 - USED_BITS;
+/// Fixed window: in a value whose window was reserved before it began.
+pub(super) const AHEAD: u128 = 1 << (VALUE_BITS - 1);
+/// The latest unix time that windows tell apart, in nanoseconds: in the year 2262.
+pub(super) const UNIX_NS_MAX: u64 = (1 << 63) - 1;
 
 const TAG_TOKEN_BUCKET: u64 = 1;
 const TAG_FIXED_WINDOW: u64 = 2;
+const TAG_SLIDING_WINDOW: u64 = 3;
 
 // Why no sum in `check` overflows. A definition is accepted only if
 //     TIME_NS_MAX·N′ + burst·P′ ≤ VALUE_MAX < 2^85,
 // and `check` adds at most (burst - cost)·P′ to a time of at most TIME_NS_MAX·N′. An admission starts
 // from an arrival of at most now + (burst - cost)·P′ and adds cost·P′, so the new value is at most
 // now + burst·P′ ≤ VALUE_MAX, whatever the old value was. A window's used cost grows to at most the
-// count, below 2^40; its index is at most (2^64 - 1) / WINDOW_PERIOD_NS_MIN, below 2^45.
+// count, below 2^40; its index is at most UNIX_NS_MAX / WINDOW_PERIOD_NS_MIN, below 2^44. A sliding
+// window admits only what leaves `current` within the count, which its field holds; its index is at most
+// UNIX_NS_MAX / period, which its field holds for that period.
+// A reservation is a check at its slot, of at most TIME_NS_MAX.
 const _: () = assert!(wide(TIME_NS_MAX, REDUCED_COUNT_MAX) + (PERIOD_NS_MAX as u128) <= VALUE_MAX);
 // Times in use stay below 2^58, half of what the value has room for.
 const _: () = assert!(TIME_NS_MAX > 1 << 58);

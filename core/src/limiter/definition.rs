@@ -59,7 +59,12 @@ pub(crate) fn hasher(region: &Region, limit: u32) -> Hasher {
 
 /// The overflow bucket of the limit in a slot.
 pub(crate) fn overflow(region: &Region, limit: u32) -> &Wide {
-    region.wide(region.limit_at(limit % LIMITS) + OVERFLOW)
+    region.wide(overflow_at(region, limit))
+}
+
+/// Its byte offset.
+pub(crate) fn overflow_at(region: &Region, limit: u32) -> usize {
+    region.limit_at(limit % LIMITS) + OVERFLOW
 }
 
 /// The limit in a slot; `None` if the slot is free or its words are none that a limit has.
@@ -113,7 +118,7 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
         now_ns,
         base_ns: region.base_unix_ns(),
     };
-    prepared(region, limit).map_or(level, |limit| level.max(limit.fresh_value(moment)))
+    prepared(region, limit).map_or(level, |limit| limit.advanced(level, moment))
 }
 
 /// What a limiter's name says: the slots of its limit, and of the one that this replaced.
@@ -269,6 +274,7 @@ impl Engine {
                     control,
                     control_at: self.region.limit_at(id),
                     prepared: prepared?,
+                    family: key::mix(name.raw_hash(), self.region.hash_seed()),
                     hasher: family_hasher(&self.region, name.raw_hash()),
                 });
             }

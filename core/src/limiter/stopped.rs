@@ -199,6 +199,28 @@ fn property_12_a_key_whose_insertion_is_finished_after_its_bucket_was_closed_sta
 }
 
 #[test]
+fn property_12_a_key_that_takes_a_reclaimed_one_s_place_counts_what_its_window_was_preceded_by() {
+    let (engine, me) = engine(1);
+    let minute_ns = 60 * SECOND;
+    let limiter = engine.set("l", "4/minute;window=sliding", me);
+    let first_ns = minute_ns - engine.region.base_unix_ns() % minute_ns;
+    assert!(!engine.hit(&limiter, "full", me, first_ns).is_overflow);
+    for _ in 0..4 {
+        let checked = engine.hit(&limiter, "k", me, first_ns);
+        assert!(checked.is_overflow && checked.decision.is_allowed());
+    }
+    // A minute and a half later the one key has been reclaimed and another is inserted: half of what
+    // the shared bucket counted in the minute before still counts.
+    LimiterKeys::note_reclaim(&engine.region, first_ns + minute_ns * 3 / 2);
+    let value = first_value(&engine.region, limiter.id);
+    let late = engine.moment(first_ns + minute_ns);
+    let then = engine.moment(first_ns + minute_ns * 3 / 2);
+    let limit = limiter.prepared;
+    assert_eq!(limit.peek(value, then).remaining(), 2);
+    assert_eq!(limit.peek(value, late).remaining(), 0);
+}
+
+#[test]
 fn property_12_a_key_used_during_a_change_is_carried_over_as_of_now() {
     let (engine, me) = engine(64);
     let first = engine.set("l", "1000/second;burst=10", me);

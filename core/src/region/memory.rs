@@ -134,6 +134,12 @@ mod mapped {
             unsafe { &*self.at(offset) }
         }
 
+        /// The byte offset of `line`.
+        #[inline(always)]
+        pub(crate) fn offset_of(&self, line: Line<'_>) -> usize {
+            (line.base as usize).wrapping_sub(self.base as usize)
+        }
+
         #[inline(always)]
         pub(crate) fn half(&self, offset: usize) -> &Half {
             // SAFETY: as in `word`.
@@ -220,6 +226,11 @@ mod modelled {
                 memory: self,
                 offset,
             }
+        }
+
+        pub(crate) fn offset_of(&self, line: Line<'_>) -> usize {
+            debug_assert!(std::ptr::eq(self, line.memory));
+            line.offset
         }
 
         fn at(&self, offset: usize, align: usize) -> usize {

@@ -310,7 +310,8 @@ pub(crate) fn memory_directory() -> tempfile::TempDir {
 /// A region with room for names of every length.
 fn roomy(path: &Path) -> Engine {
     let mut options = OPTIONS;
-    options.caps.key_chunks = 256;
+    options.caps.key_chunks = 1_024;
+    options.caps.objects = 128;
     try_open(path, &options).unwrap()
 }
 

@@ -5,6 +5,7 @@
 //! far as one key's value goes. `PROPTEST_CASES` sets how much is tried.
 
 mod model;
+mod slots;
 mod tried;
 
 use num_bigint::BigInt;
@@ -12,7 +13,7 @@ use num_rational::Ratio;
 use proptest::prelude::*;
 use sprag_core::limit::{
     Algorithm, COUNT_MAX, Limit, LimitError, Moment, PERIOD_NS_MAX, PREPARED_WORDS, Prepared,
-    TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN, convert,
+    Records, Refund, Reserve, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN, convert,
 };
 
 type Exact = Ratio<BigInt>;
@@ -44,6 +45,15 @@ proptest! {
     #[test]
     fn every_decision_of_a_fixed_window_equals_the_counting_model(
         limit in fixed_windows(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..60),
+    ) {
+        run_against_model(limit, start_ns, &steps)?;
+    }
+
+    #[test]
+    fn every_decision_of_a_sliding_window_equals_the_model_that_keeps_all_admissions(
+        limit in sliding_windows(),
         start_ns in times(),
         steps in prop::collection::vec(steps(), 1..60),
     ) {
@@ -89,6 +99,44 @@ proptest! {
     }
 
     #[test]
+    fn a_sliding_window_admits_at_most_its_count_and_in_an_interval_its_share_of_another(
+        limit in sliding_windows(),
+        start_ns in times(),
+        steps in prop::collection::vec(steps(), 1..40),
+    ) {
+        // In the order of the calls, a stamp from before the latest window counts as its start.
+        let period_ns = limit.period_ns();
+        let mut admitted: Vec<(u64, u64)> = Vec::new();
+        let mut window = 0;
+        for (stamp_ns, cost) in admissions(limit, start_ns, &steps) {
+            let unix_ns = BASE_NS + stamp_ns;
+            window = window.max(unix_ns / period_ns);
+            admitted.push((unix_ns.max(window * period_ns), cost));
+            // The formula holds at the stamp and at every later one that was admitted before.
+            let in_window = |index: u64| -> u128 {
+                let within = admitted.iter().filter(|(at_ns, _)| at_ns / period_ns == index);
+                within.map(|(_, cost)| u128::from(*cost)).sum()
+            };
+            let latest_ns = admitted.iter().map(|(at_ns, _)| *at_ns).max().unwrap_or_default();
+            for at_ns in [unix_ns.max(window * period_ns), latest_ns] {
+                let left = u128::from((window + 1) * period_ns - at_ns);
+                let previous = in_window(window.wrapping_sub(1)) * left;
+                let used = previous + in_window(window) * u128::from(period_ns);
+                prop_assert!(used <= u128::from(limit.count()) * u128::from(period_ns));
+            }
+        }
+        for (from_ns, to_ns) in pairs(&admitted) {
+            let within: u128 = admitted
+                .iter()
+                .filter(|(at_ns, _)| (from_ns..=to_ns).contains(at_ns))
+                .map(|(_, cost)| u128::from(*cost))
+                .sum();
+            let bound = whole(limit.count()) + rate(limit) * whole(to_ns - from_ns);
+            prop_assert!(whole(within) <= bound, "{within} in {from_ns}..={to_ns} under {limit}");
+        }
+    }
+
+    #[test]
     fn a_changed_limit_admits_what_exact_numbers_would_and_never_more(
         old in limits(),
         new in limits(),
@@ -107,12 +155,18 @@ proptest! {
         if is_within_value(&model, now_ns) {
             let (counted, exact) = (subject.used_exactly(now_ns), model.used(now_ns));
             match (old.algorithm(), new.algorithm()) {
-                (Algorithm::TokenBucket, Algorithm::TokenBucket) => {
+                (Algorithm::TokenBucket | Algorithm::SlidingWindow, Algorithm::TokenBucket) => {
                     prop_assert!(counted >= exact);
                     prop_assert!(counted - exact < Exact::new(1.into(), reduced_period(new)));
                 }
                 // A window counts whole costs, and so does what a window hands on.
                 (_, Algorithm::FixedWindow) => prop_assert_eq!(counted, exact.ceil()),
+                (Algorithm::SlidingWindow, Algorithm::SlidingWindow)
+                    if old.period_ns() == new.period_ns() =>
+                {
+                    prop_assert_eq!(counted, exact);
+                }
+                (_, Algorithm::SlidingWindow) => prop_assert_eq!(counted, exact.ceil()),
                 _ => prop_assert_eq!(counted, exact),
             }
         }
@@ -130,7 +184,7 @@ proptest! {
             .map_err(|error| TestCaseError::fail(error.to_string()))?
             .prepare();
         let changed = convert(&subject.prepared, subject.value, &new, moment(at_ns));
-        prop_assert_eq!(changed, subject.value.max(subject.prepared.fresh_value(moment(at_ns))));
+        prop_assert_eq!(changed, subject.prepared.advanced(subject.value, moment(at_ns)));
     }
 
     #[test]
@@ -169,7 +223,7 @@ proptest! {
     ) {
         let prepared = limit.prepare();
         let (at, cost) = (moment(at_ns), cost.of(limit));
-        let value = prepared.fresh_value(at);
+        let value = prepared.advanced(0, at);
         prop_assert!(prepared.is_full(value, at));
         if cost > 0 {
             prop_assert_eq!(prepared.check(value, at, cost), prepared.check(0, at, cost));
@@ -180,23 +234,25 @@ proptest! {
     }
 
     #[test]
-    fn the_floor_of_two_values_admits_no_more_than_either(
+    fn an_advanced_value_acts_alike_from_then_on_and_knows_that_time_has_come(
         limit in limits(),
         start_ns in times(),
-        steps_a in prop::collection::vec(steps(), 1..30),
-        steps_b in prop::collection::vec(steps(), 1..30),
-        later in later(),
+        steps in prop::collection::vec(steps(), 1..30),
+        to in later(),
+        then in later(),
     ) {
-        let (a, _, at_a_ns) = run(limit, start_ns, &steps_a);
-        let (b, _, at_b_ns) = run(limit, start_ns, &steps_b);
-        // In the window that either has reached: a use in an earlier one is over.
-        let now_ns = later
-            .after(&a, at_a_ns.max(at_b_ns))
-            .max(a.window_start_ns())
-            .max(b.window_start_ns());
-        let remaining = |value| a.prepared.peek(value, moment(now_ns)).remaining();
-        let floor = a.value.max(b.value);
-        prop_assert_eq!(remaining(floor), remaining(a.value).min(remaining(b.value)));
+        let (subject, _, at_ns) = run(limit, start_ns, &steps);
+        let to_ns = to.after(&subject, at_ns);
+        let advanced = subject.prepared.advanced(subject.value, moment(to_ns));
+        prop_assert!(advanced <= VALUE_MAX);
+        let remaining = |value, ns| subject.prepared.peek(value, moment(ns)).remaining();
+        for now_ns in [to_ns, then.after(&subject, to_ns)] {
+            if now_ns >= to_ns {
+                prop_assert_eq!(remaining(advanced, now_ns), remaining(subject.value, now_ns));
+            } else {
+                prop_assert!(remaining(advanced, now_ns) <= remaining(advanced, to_ns));
+            }
+        }
     }
 
     #[test]
@@ -219,10 +275,21 @@ proptest! {
                 }
                 let decision = prepared.decision(verdict, raw_value, at, cost);
                 let _ = (decision.retry_after_ns(), decision.reset_after_ns());
+                let reserved = prepared.reserve(raw_value, at, cost, now_ns);
+                if let Reserve::Taken { new_value, .. } = reserved {
+                    prop_assert!(cost == 0 || new_value <= VALUE_MAX);
+                }
+                for (value, end) in [(raw_value, raw_value), (raw_value, raw_value / 2), (0, raw_value)] {
+                    let refund = prepared.refund(value, base_ns % 2 == 0, end, cost, at);
+                    if let Refund::Given { new_value, amount, .. } = refund {
+                        prop_assert!(new_value <= VALUE_MAX && amount.cost() <= cost);
+                    }
+                }
                 prop_assert!(decision.remaining() <= decision.limit());
             }
             let _ = (prepared.is_full(raw_value, at), prepared.full_at_ns(raw_value, base_ns));
-            prop_assert!(prepared.fresh_value(at) <= VALUE_MAX);
+            prop_assert!(prepared.advanced(0, at) <= VALUE_MAX);
+            prop_assert!(prepared.advanced(raw_value & VALUE_MAX, at) <= VALUE_MAX);
             prop_assert!(convert(prepared, raw_value, &valid, at) <= VALUE_MAX);
             prop_assert!(convert(&valid, raw_value, prepared, at) <= VALUE_MAX);
         }
@@ -494,7 +561,13 @@ fn limits_are_read_as_users_write_them() {
             bucket(10_000_000_000, SECOND_NS),
             "10000000000/second",
         ),
-        ("1/365d", bucket(1, YEAR_NS), "1/365d"),
+        ("5/7d", bucket(5, 7 * DAY_NS), "5/week"),
+        ("5/2 weeks", bucket(5, 14 * DAY_NS), "5/2w"),
+        ("5/8d", bucket(5, 8 * DAY_NS), "5/8d"),
+        ("1/365d", bucket(1, YEAR_NS), "1/year"),
+        ("1/y", bucket(1, YEAR_NS), "1/year"),
+        ("1/yr", bucket(1, YEAR_NS), "1/year"),
+        ("1/1 years", bucket(1, YEAR_NS), "1/year"),
         ("1/366d", bucket(1, PERIOD_NS_MAX), "1/366d"),
         (
             "9/day;window=fixed",
@@ -505,6 +578,11 @@ fn limits_are_read_as_users_write_them() {
             "0/h; window = fixed",
             window(0, HOUR_NS),
             "0/hour;window=fixed",
+        ),
+        (
+            "9/day;window=sliding",
+            Limit::sliding_window(9, DAY_NS),
+            "9/day;window=sliding",
         ),
     ] {
         let limit = limit.expect(text);
@@ -567,8 +645,22 @@ fn what_can_not_be_read_is_an_error_that_names_the_argument_and_the_way_out() {
         ("1/s;;burst=1", "the option \"\""),
         ("1/s;burst=1;burst=2", "the option \"burst=2\""),
         ("1/s;Burst=1", "the option \"Burst=1\""),
-        ("1/s;window=sliding", "the option \"window=sliding\""),
+        ("1/s;window=rolling", "the option \"window=rolling\""),
         ("1/s;window=fixed;window=fixed", "each at most once"),
+        ("1/s;window=fixed;window=sliding", "each at most once"),
+        (
+            "1/s;window=sliding;burst=2",
+            "a burst of 2 does not apply to a sliding window",
+        ),
+        (
+            "1/100us;window=sliding",
+            "for a sliding window it must be from 524us288ns to 366d",
+        ),
+        (
+            "33554432/s;window=sliding",
+            "for a sliding window of that period it must be from 0 to 33554431; give the same rate",
+        ),
+        ("1/2y", "must be from 1ns to 366d"),
         (
             "1/s;window=fixed;burst=2",
             "a burst of 2 does not apply to a fixed window",
@@ -593,10 +685,122 @@ fn the_range_from_one_a_year_to_ten_thousand_million_a_second_is_covered() {
         let limit = Limit::token_bucket(count, period_ns);
         assert!(limit.is_ok(), "{limit:?}");
     }
+    for window in [Limit::fixed_window, Limit::sliding_window] {
+        assert!(window(1, YEAR_NS).is_ok());
+        assert!(window(1, PERIOD_NS_MAX).is_ok());
+        assert!(window(1, WINDOW_PERIOD_NS_MIN).is_ok());
+        assert!(window(1, WINDOW_PERIOD_NS_MIN - 1).is_err());
+        assert!(window(COUNT_MAX + 1, PERIOD_NS_MAX).is_err());
+    }
+    assert!(Limit::fixed_window(10_000_000_000, SECOND_NS).is_ok());
     assert!(Limit::fixed_window(COUNT_MAX, WINDOW_PERIOD_NS_MIN).is_ok());
     assert!(Limit::fixed_window(COUNT_MAX, PERIOD_NS_MAX).is_ok());
-    assert!(Limit::fixed_window(1, WINDOW_PERIOD_NS_MIN - 1).is_err());
     assert!(Limit::token_bucket(COUNT_MAX, 1).is_err());
+    // What two counts in one value have no room for says what there is room for, and where to go.
+    for (period_ns, bits) in [
+        (WINDOW_PERIOD_NS_MIN, 20),
+        (SECOND_NS, 25),
+        (MINUTE_NS, 28),
+        (DAY_NS, 33),
+        (PERIOD_NS_MAX, 37),
+    ] {
+        let count_max = (1 << bits) - 1;
+        assert!(Limit::sliding_window(count_max, period_ns).is_ok());
+        let over = Limit::sliding_window(count_max + 1, period_ns);
+        let expected = LimitError::WindowCount {
+            count: count_max + 1,
+            count_max,
+            period_ns,
+        };
+        assert_eq!(over, Err(expected));
+    }
+    // A thousand million a second is one over a shorter period.
+    assert!(Limit::sliding_window(1_000_000_000, SECOND_NS).is_err());
+    assert!(Limit::sliding_window(1_000_000, 1_000_000).is_ok());
+}
+
+#[test]
+fn at_both_ends_of_the_range_each_algorithm_admits_its_count_and_then_waits_to_the_nanosecond() {
+    // Base and start lie on a boundary of every period here.
+    let base_ns = 60 * YEAR_NS / (1 << 19) * (1 << 19);
+    for (text, period_ns, retry_ns) in [
+        ("1/year", YEAR_NS, YEAR_NS),
+        ("1/366d", PERIOD_NS_MAX, PERIOD_NS_MAX),
+        ("10000000000/second", SECOND_NS, 1),
+        ("1/year;window=fixed", YEAR_NS, YEAR_NS),
+        ("10000000000/second;window=fixed", SECOND_NS, SECOND_NS),
+        // A unit of the count before is gone once one part of the count of the period is.
+        ("1/year;window=sliding", YEAR_NS, 2 * YEAR_NS),
+        ("1048575/524288ns;window=sliding", 1 << 19, (1 << 19) + 1),
+    ] {
+        let prepared = prepared(text);
+        let start_ns = period_ns - base_ns % period_ns;
+        let at = |now_ns| Moment { now_ns, base_ns };
+        let count = prepared.limit();
+        let full = new_value(prepared.check(0, at(start_ns), count));
+        let refused = prepared.check(full, at(start_ns), 1);
+        assert_eq!(refused, Verdict::Refused, "{text}");
+        let decision = prepared.decision(refused, full, at(start_ns), 1);
+        assert_eq!(decision.retry_after_ns(), Some(retry_ns), "{text}");
+        let retry = |now_ns| prepared.check(full, at(now_ns), 1);
+        assert_eq!(retry(start_ns + retry_ns - 1), Verdict::Refused, "{text}");
+        assert!(is_allowed(retry(start_ns + retry_ns)), "{text}");
+    }
+}
+
+#[test]
+fn a_sliding_window_decides_as_worked_out_by_hand() {
+    let prepared = prepared("10/minute;window=sliding");
+    let base_ns = BASE_NS / MINUTE_NS * MINUTE_NS;
+    let at = |seconds: u64| Moment {
+        now_ns: seconds * SECOND_NS,
+        base_ns,
+    };
+    // Eight in the last second of a minute, and the two that are left.
+    let value = new_value(prepared.check(0, at(59), 8));
+    assert_eq!(prepared.check(value, at(59), 3), Verdict::Refused);
+    // A quarter of the next minute on, three quarters of eight are six.
+    assert_eq!(prepared.peek(value, at(75)).remaining(), 4);
+    // A nanosecond earlier it is a little more than six, and so four are too many.
+    let early = Moment {
+        now_ns: 75 * SECOND_NS - 1,
+        base_ns,
+    };
+    let refused = prepared.check(value, early, 4);
+    assert_eq!(refused, Verdict::Refused);
+    let decision = prepared.decision(refused, value, early, 4);
+    assert_eq!(
+        (decision.remaining(), decision.retry_after_ns()),
+        (3, Some(1))
+    );
+    let value = new_value(prepared.check(value, at(75), 4));
+    // A stamp from before it finds the minute's start: all of the eight.
+    assert_eq!(prepared.peek(value, at(10)).remaining(), 0);
+    assert_eq!(prepared.check(value, at(75), 1), Verdict::Refused);
+    let decision = prepared.peek(value, at(75));
+    assert_eq!(decision.wait_ns_for(1), Some(7 * SECOND_NS + SECOND_NS / 2));
+    // Ten have room once this minute's four are gone, too, at the end of the next.
+    assert_eq!(decision.wait_ns_for(10), Some((180 - 75) * SECOND_NS));
+    assert_eq!(decision.reset_after_ns(), Some((180 - 75) * SECOND_NS));
+    assert_eq!(prepared.full_at_ns(value, base_ns), 180 * SECOND_NS);
+}
+
+#[test]
+fn windows_drift_by_nothing_over_nine_years() {
+    // Seven days and a second: no boundary but the epoch's own lies on one of anything else.
+    for (window, per_window) in [("fixed", 7), ("sliding", 7)] {
+        let prepared = prepared(&format!("7/604801s;window={window}"));
+        let period_ns = 604_801 * SECOND_NS;
+        let mut value = 0;
+        let first = BASE_NS / period_ns + 1;
+        for index in (first..first + 460).step_by(2) {
+            let start_ns = index * period_ns - BASE_NS;
+            // Filled in the first nanosecond, still full in the last, and two windows on like new.
+            value = new_value(prepared.check(value, moment(start_ns), per_window));
+            let last = prepared.check(value, moment(start_ns + period_ns - 1), 1);
+            assert_eq!(last, Verdict::Refused, "{window}");
+        }
+    }
 }
 
 #[test]
@@ -628,8 +832,8 @@ fn the_last_window_that_a_clock_can_name_fits_the_value() {
     assert!(value <= VALUE_MAX);
     assert_eq!(prepared.check(value, end, 1), Verdict::Refused);
     assert_eq!(prepared.peek(value, end).remaining(), 0);
-    // The window's end is the first nanosecond that 64 bits can't name.
-    assert_eq!(prepared.full_at_ns(value, 0), u64::MAX);
+    // The window's end is the first nanosecond that is not told apart.
+    assert_eq!(prepared.full_at_ns(value, 0), 1 << 63);
 }
 
 #[test]
@@ -654,4 +858,15 @@ fn words_out_of_the_bounds_of_a_limit_are_refused() {
     assert_eq!(prepared("6/h;window=fixed").encode(), [2, 6, HOUR_NS, 1, 6]);
     assert_eq!(Prepared::decode([2, 6, HOUR_NS, 1, 7]), None);
     assert_eq!(Prepared::decode([2, 3, HOUR_NS / 2, 2, 6]), None);
+    let sliding = prepared("6/h;window=sliding").encode();
+    assert_eq!(sliding, [3, 6, HOUR_NS, 1, 6]);
+    let count_max = (1 << count_bits(HOUR_NS)) - 1;
+    for (words, is_one) in [
+        ([3, count_max, HOUR_NS, 1, count_max], true),
+        ([3, count_max + 1, HOUR_NS, 1, count_max + 1], false),
+        ([3, 6, HOUR_NS, 1, 7], false),
+        ([3, 6, WINDOW_PERIOD_NS_MIN - 1, 1, 6], false),
+    ] {
+        assert_eq!(Prepared::decode(words).is_some(), is_one, "{words:?}");
+    }
 }

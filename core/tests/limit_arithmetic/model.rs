@@ -23,6 +23,8 @@ pub(crate) enum State {
         index: BigInt,
         counted: Exact,
     },
+    /// Everything that was ever admitted: in which window since the epoch, and how much.
+    Log(Vec<(BigInt, Exact)>),
 }
 
 impl Model {
@@ -59,6 +61,32 @@ impl Model {
                     counted.clone()
                 }
             }
+            State::Log(log) => {
+                let (index, share_left) = self.sliding_at(now_ns);
+                let counted = |index: BigInt| -> Exact {
+                    let within = log.iter().filter(|(window, _)| *window == index);
+                    within.map(|(_, cost)| cost).sum()
+                };
+                counted(&index - BigInt::from(1)) * share_left + counted(index)
+            }
+        }
+    }
+
+    /// Sliding window: the window that a request counts in, the latest one admitted to at the least, and
+    /// the share of it that is left; all of it for a stamp from before.
+    pub(crate) fn sliding_at(&self, now_ns: u128) -> (BigInt, Exact) {
+        let stamped = self.window_of(&unix(now_ns));
+        let latest = match &self.state {
+            State::Log(log) => log.iter().map(|(window, _)| window).max(),
+            _ => None,
+        };
+        match latest {
+            Some(latest) if *latest > stamped => (latest.clone(), whole(1)),
+            _ => {
+                let periods = unix(now_ns) / whole(self.limit.period_ns());
+                let share_left = Exact::from_integer(&stamped + BigInt::from(1)) - periods;
+                (stamped, share_left)
+            }
         }
     }
 
@@ -73,6 +101,16 @@ impl Model {
 
     pub(crate) fn admit(&mut self, now_ns: u64, cost: u64) {
         if cost == 0 {
+            return;
+        }
+        if self.limit.algorithm() == Algorithm::SlidingWindow {
+            let (index, _) = self.sliding_at(now_ns.into());
+            let mut log = match std::mem::replace(&mut self.state, State::Fresh) {
+                State::Log(log) => log,
+                _ => Vec::new(),
+            };
+            log.push((index, whole(cost)));
+            self.state = State::Log(log);
             return;
         }
         let used = self.used(now_ns) + whole(cost);
@@ -96,9 +134,21 @@ impl Model {
 
     /// The same use under another limit; exact, so a window may count fractions.
     pub(crate) fn changed(self, limit: Limit, now_ns: u64) -> Self {
+        let is_sliding = |limit: Limit| limit.algorithm() == Algorithm::SlidingWindow;
+        if is_sliding(self.limit)
+            && is_sliding(limit)
+            && self.limit.period_ns() == limit.period_ns()
+        {
+            return Self { limit, ..self };
+        }
         let used = self.used(now_ns);
         let mut unix_ns = unix(now_ns);
-        if let State::Window { index, .. } = &self.state {
+        let latest = match &self.state {
+            State::Window { index, .. } => Some(index),
+            State::Log(log) => log.iter().map(|(window, _)| window).max(),
+            _ => None,
+        };
+        if let Some(index) = latest {
             let start = Exact::from_integer(index.clone()) * whole(self.limit.period_ns());
             unix_ns = unix_ns.max(start);
         }
@@ -111,6 +161,7 @@ impl Model {
                     at_ns: u64::try_from(since_base).expect("a time of the test"),
                 }
             }
+            Algorithm::SlidingWindow => State::Log(vec![(model.window_of(&unix_ns), used)]),
             _ => State::Window {
                 index: model.window_of(&unix_ns),
                 counted: used,
@@ -145,25 +196,31 @@ impl Subject {
 
     /// What the value says is used, read by its documented layout.
     pub(crate) fn used_exactly(&self, now_ns: u64) -> Exact {
-        if self.limit.algorithm() == Algorithm::TokenBucket {
-            let [_, units_per_ns, units_per_token, ..] = self.prepared.encode();
-            let owed = whole(self.value) - whole(now_ns) * whole(units_per_ns);
-            owed.max(whole(0)) / whole(units_per_token)
-        } else {
-            let window = u128::from((BASE_NS + now_ns) / self.limit.period_ns());
-            let is_over = window > self.value >> 40;
-            whole(if is_over { 0 } else { self.value % (1 << 40) })
-        }
-    }
-
-    /// Fixed window: when the stored window began; else, and for one before the base, 0.
-    pub(crate) fn window_start_ns(&self) -> u64 {
-        if self.limit.algorithm() == Algorithm::TokenBucket {
-            0
-        } else {
-            let start_ns = (self.value >> 40) * u128::from(self.limit.period_ns());
-            let since_base_ns = start_ns.saturating_sub(u128::from(BASE_NS));
-            u64::try_from(since_base_ns).expect("a time of the test")
+        match self.limit.algorithm() {
+            Algorithm::TokenBucket => {
+                let [_, units_per_ns, units_per_token, ..] = self.prepared.encode();
+                let owed = whole(self.value) - whole(now_ns) * whole(units_per_ns);
+                owed.max(whole(0)) / whole(units_per_token)
+            }
+            Algorithm::SlidingWindow => {
+                let bits = count_bits(self.limit.period_ns());
+                let index = self.value >> (2 * bits);
+                let [previous, current] =
+                    [bits, 0].map(|shift| whole(self.value >> shift & ((1 << bits) - 1)));
+                let periods = unix(now_ns) / whole(self.limit.period_ns());
+                let into = (periods - whole(index)).max(whole(0));
+                let decayed = |count: Exact, into: Exact| count * (whole(1) - into).max(whole(0));
+                if into < whole(1) {
+                    decayed(previous, into) + current
+                } else {
+                    decayed(current, into - whole(1))
+                }
+            }
+            _ => {
+                let window = u128::from((BASE_NS + now_ns) / self.limit.period_ns());
+                let is_over = window > self.value >> 40;
+                whole(if is_over { 0 } else { self.value % (1 << 40) })
+            }
         }
     }
 }
@@ -292,8 +349,16 @@ pub(crate) fn is_within_value(model: &Model, now_ns: u64) -> bool {
             let owed = used * whole(units_per_token);
             whole(now_ns) * whole(units_per_ns) + owed + whole(1) <= whole(VALUE_MAX)
         }
+        Algorithm::SlidingWindow => {
+            used <= whole((1_u64 << count_bits(model.limit.period_ns())) - 1)
+        }
         _ => used < whole(1_u64 << 40),
     }
+}
+
+/// Bits of each count of a sliding window, by the documented layout.
+pub(crate) fn count_bits(period_ns: u64) -> u32 {
+    (85 - (64 - period_ns.ilog2())) / 2
 }
 
 /// The denominator of the rate in tokens per nanosecond; that of 0 is 1.

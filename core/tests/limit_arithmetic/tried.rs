@@ -166,8 +166,16 @@ pub(crate) fn fixed_windows() -> impl Strategy<Value = Limit> {
     })
 }
 
+pub(crate) fn sliding_windows() -> impl Strategy<Value = Limit> {
+    rates().prop_filter_map("window out of bounds", |(count, period_ns)| {
+        let period_ns = period_ns.max(WINDOW_PERIOD_NS_MIN);
+        let count_max = (1 << count_bits(period_ns)) - 1;
+        Limit::sliding_window(count.min(count_max), period_ns).ok()
+    })
+}
+
 pub(crate) fn limits() -> impl Strategy<Value = Limit> {
-    prop_oneof![token_buckets(), fixed_windows()]
+    prop_oneof![token_buckets(), fixed_windows(), sliding_windows()]
 }
 
 pub(crate) fn values() -> impl Strategy<Value = u128> {

@@ -63,6 +63,13 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
             Ok(limiter) => {
                 let key = one_of(&KEYS, random);
                 note(&mut answers, engine.check(&limiter, &key, 1, by, now_ns));
+                let wait_ns_max = random.u64(..);
+                match engine.reserve(&limiter, &key, 1, wait_ns_max, by, now_ns) {
+                    Ok(reserved) => {
+                        note(&mut answers, engine.refund(&limiter, reserved, || now_ns));
+                    }
+                    Err(error) => note::<()>(&mut answers, Err(error)),
+                }
                 note(&mut answers, engine.peek(&limiter, &key, now_ns));
                 let batch = engine.check_batch(&limiter, &KEYS, 1, by, now_ns, |_, checked| {
                     let decision = checked.decision;

@@ -100,3 +100,85 @@ fn a_new_key_and_the_bucket_of_those_without_room_admit_no_more_together_than_th
         assert_eq!(allowed, 1, "limit: one unit is one admission");
     });
 }
+
+/// Two in two seconds, both of them at once.
+fn open_two(engine: &Engine, by: SessionId) -> LimiterRef {
+    let limit = Limit::token_bucket(2, 2_000 * MS).unwrap();
+    engine.open_limiter(b"l", limit, false, by, 0).unwrap()
+}
+
+fn used_of_two(engine: &Engine, limiter: &LimiterRef) -> u64 {
+    2 - engine
+        .peek(limiter, b"key", 0)
+        .unwrap()
+        .decision
+        .remaining()
+}
+
+#[test]
+fn a_refund_and_a_check_at_once_leave_used_what_was_taken_less_what_came_back() {
+    model("limiter refund against a check").check(|| {
+        let (engine, [one, two]) = engine(KEY_CAPS);
+        let limiter = open_two(&engine, one);
+        let first = engine.check(&limiter, b"key", 1, one, 0).unwrap();
+        let (engine_2, limiter_2) = (engine.clone(), limiter.clone());
+        let (given, is_allowed) = both(
+            &engine,
+            || engine.refund(&limiter, first, || 0).unwrap().cost(),
+            move || is_allowed(&engine_2, &limiter_2, b"key", two, 0),
+        );
+        assert!(is_allowed, "limit: there is room for one more");
+        assert_eq!(given, 1, "limit: nothing has drained");
+        assert_eq!(
+            used_of_two(&engine, &limiter),
+            1,
+            "limit: what came back is what was left"
+        );
+    });
+}
+
+#[test]
+fn of_two_refunds_at_once_with_a_check_after_one_no_more_comes_back_than_was_taken() {
+    model("limiter refunds with a check between").check(|| {
+        let (engine, [one, two]) = engine(KEY_CAPS);
+        let limiter = open_two(&engine, one);
+        let [first, second] =
+            [1, 1].map(|cost| engine.check(&limiter, b"key", cost, one, 0).unwrap());
+        let (engine_2, limiter_2) = (engine.clone(), limiter.clone());
+        let (given, (given_2, is_allowed)) = both(
+            &engine,
+            || engine.refund(&limiter, second, || 0).unwrap().cost(),
+            move || {
+                let given = engine_2.refund(&limiter_2, first, || 0).unwrap().cost();
+                (given, is_allowed(&engine_2, &limiter_2, b"key", two, 0))
+            },
+        );
+        assert!(is_allowed, "limit: what came back can be taken");
+        assert_eq!(
+            used_of_two(&engine, &limiter),
+            2 - given - given_2 + 1,
+            "limit: what came back is what was left"
+        );
+    });
+}
+
+#[test]
+fn of_a_reservation_and_a_check_for_the_last_unit_one_has_it_now() {
+    model("limiter reserve against a check").check(|| {
+        let (engine, [one, two]) = engine(KEY_CAPS);
+        let limiter = open(&engine, one);
+        assert!(is_allowed(&engine, &limiter, b"key", one, 0));
+        let now = 1_000 * MS;
+        let (engine_2, limiter_2) = (engine.clone(), limiter.clone());
+        let (wait_ns, is_allowed) = both(
+            &engine,
+            || {
+                let reserved = engine.reserve(&limiter, b"key", 1, u64::MAX, one, now);
+                reserved.unwrap().wait_ns
+            },
+            move || is_allowed(&engine_2, &limiter_2, b"key", two, now),
+        );
+        let wait_ms = if is_allowed { 1_000 } else { 0 };
+        assert_eq!(wait_ns, wait_ms * MS, "limit: one unit is one admission");
+    });
+}
