@@ -177,7 +177,8 @@ impl<'s> HoldAll<'s> {
         }
     }
 
-    /// The fencing tokens, in the order in which the names were given.
+    /// The fencing tokens, in the order in which the names were given. 0, which no fence admits, for a lock
+    /// that was lost again before the acquire returned.
     pub fn tokens(&self) -> &[u64] {
         &self.tokens
     }

@@ -43,7 +43,7 @@ const ROOMY: Caps = Caps {
 };
 
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 22] = [
+const MIX: [Op; 26] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -172,7 +172,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..23) {
+        match self.random.u32(0..24) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -262,7 +262,7 @@ impl Worker {
                 self.actor.add(op, &plain, STRIPED, 1);
                 self.actor.get(&plain, STRIPED);
             }
-            15..=17 => self.do_once(space),
+            19..=21 => self.do_once(space),
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
                 let token = tokens.fetch_add(1, SeqCst) + 4 - self.random.u64(0..4);

@@ -2,8 +2,8 @@
 #![cfg(loom)]
 
 mod coarse;
-mod deadlock;
 mod counter;
+mod deadlock;
 mod fence;
 mod limiter;
 mod lock;
