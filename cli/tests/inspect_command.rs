@@ -92,7 +92,7 @@ fn kinds_are_shown_as_asked_for() {
     assert!(other.check("x", 1).unwrap().is_allowed());
     let all = inspect(&regions, &url, "");
     let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["breaks", "limiters", "locks"]);
+    assert_eq!(keys, ["breaks", "limiters", "locks", "semaphores"]);
     assert_eq!(
         all["limiters"],
         json!([
@@ -215,7 +215,7 @@ fn looking_and_breaking_create_nothing() {
             ("inspect --held jobs/", "nothing to show\n"),
             (
                 "inspect --json",
-                "{\"locks\":[],\"limiters\":[],\"breaks\":[]}\n",
+                "{\"locks\":[],\"semaphores\":[],\"limiters\":[],\"breaks\":[]}\n",
             ),
             ("inspect --json --locks", "{\"locks\":[]}\n"),
             ("region ls", "no regions\n"),

@@ -56,7 +56,7 @@ pub(crate) fn a_second_who_upgrades_is_told_and_keeps_its_share(tier: &impl Tier
         let upgrading = scope.spawn(|| one.upgrade());
         until(|| waiters(&space, "a") == 1);
         assert!(matches!(
-            two.upgrade_timeout(Duration::from_secs(60)),
+            two.upgrade_timeout(Duration::from_mins(1)),
             Err(Error::UpgradeConflict { .. })
         ));
         assert!(two.is_held());
@@ -104,10 +104,10 @@ pub(crate) fn each_share_has_a_lease_of_its_own(tier: &impl Tier) {
     assert!(short.renew().is_err_and(|error| lost(&error)));
     assert!(short.upgrade().is_err_and(|error| lost(&error)));
     assert!(short.downgrade().is_err_and(|error| lost(&error)));
-    long.extend(Duration::from_secs(60)).unwrap();
+    long.extend(Duration::from_mins(1)).unwrap();
     assert!(long.lease_left() > Duration::from_secs(50));
     long.renew().unwrap();
-    assert!(long.upgrade_timeout(Duration::from_secs(60)).unwrap());
+    assert!(long.upgrade_timeout(Duration::from_mins(1)).unwrap());
     assert!(!long.is_shared());
     assert!(short.release().is_err_and(|error| lost(&error)));
     assert!(long.is_held());

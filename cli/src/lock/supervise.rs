@@ -28,6 +28,7 @@ use super::guard::{Guard, Loss, Verdict};
 use super::shown::Shown;
 use super::signals::{self, Signals};
 use super::terminal::Terminal;
+use super::wanted::Subject;
 use super::{Error, code};
 use crate::clock;
 
@@ -44,6 +45,7 @@ pub(super) struct Times {
 /// main thread.
 pub(super) fn run(
     mut hold: Hold<'_>,
+    subject: Subject,
     name: &OsStr,
     command: &[OsString],
     times: Times,
@@ -67,7 +69,7 @@ pub(super) fn run(
     };
     if let Some(loss) = loss {
         return Err(Error::Lost {
-            name: Shown::of(name),
+            subject,
             token,
             loss,
             command: shown(command),
