@@ -428,6 +428,7 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
             ("limiter keys", old.limiter_keys, caps.limiter_keys),
             ("sessions", old.sessions, caps.sessions),
             ("waiters", old.waiters, caps.waiters),
+            ("permits", old.permits, caps.permits),
             ("key chunks", old.key_chunks, caps.key_chunks),
         ]
         .into_iter()
@@ -441,10 +442,13 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
 /// In the words of the command's options what a resize fails at.
 fn of_resizing(error: sprag::Error, before: &Info) -> Error {
     let option = |what: &str| match what {
-        "objects cap" | "lock, fence or limiter" => "--locks",
+        "objects cap" => "--locks",
+        // Whatever else there is beside locks.
+        what if what.starts_with("lock, ") => "--locks",
         "limiter keys cap" | "limiter key" => "--limiter-keys",
         "sessions cap" => "--sessions",
         "waiters cap" => "--waiters",
+        "permits cap" => "--permits",
         _ => "--key-chunks",
     };
     Error::Usage(match error {
