@@ -123,6 +123,7 @@ enum State {
         len_bytes: u64,
         locks_cap: u32,
         limiter_keys_cap: u32,
+        permits_cap: u32,
         created_unix_ns: u64,
     },
     Unreadable {
@@ -223,6 +224,7 @@ fn row(url: &str, at: &At, path: String) -> Row {
             len_bytes: info.len_bytes,
             locks_cap: info.caps.objects,
             limiter_keys_cap: info.caps.limiter_keys,
+            permits_cap: info.caps.permits,
             created_unix_ns: info.created_unix_ns,
         },
         Err(error) => State::Unreadable {
