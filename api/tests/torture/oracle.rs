@@ -263,7 +263,12 @@ fn judge_exclusion(
                     && !std::ptr::eq(*end, hold)
                     && match end.outcome {
                         // A break of shares ends all that there are.
-                        Outcome::Yes if end.op == Op::BreakShared => end.end_ns > hold.start_ns,
+                        Outcome::Yes
+                            if end.op == Op::BreakShared
+                                || (end.op == Op::Break && hold.part < WHOLE) =>
+                        {
+                            end.end_ns > hold.start_ns
+                        }
                         Outcome::Yes => end.token == hold.token && end.end_ns > hold.start_ns,
                         Outcome::No => false,
                         Outcome::Unknown => true,
