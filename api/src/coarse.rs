@@ -1,9 +1,12 @@
 //! Locks of a partition and of the table.
 
+use crate::hold::finish_release;
 use crate::lock::Acquire;
-use crate::{Hold, Lock, Result, Space};
+use crate::space::Inner;
+use crate::{Error, Hold, Lock, Result, Space};
+use sprag_core::SessionId;
 use sprag_core::admission::Wants;
-use sprag_core::lock::Coarse;
+use sprag_core::lock::{Coarse, Grant};
 use std::fmt;
 use std::time::Duration;
 
@@ -74,6 +77,76 @@ impl<'s> CoarseLock<'s> {
     /// [`acquire`](Self::acquire) as a future, as [`Lock::acquire_async`].
     pub fn acquire_async(&self) -> Acquire<'s> {
         self.lock.get_async(self.wants(), Vec::new())
+    }
+
+    /// Ends the hold with this token, whoever took it: the other half of [`Hold::detach`], as
+    /// [`Lock::release_token`].
+    pub fn release_token(&self, token: u64) -> Result<()> {
+        let inner = self.lock.inner();
+        inner.check_process()?;
+        let now_ns = inner.precise_ns();
+        let released = inner
+            .engine
+            .release_coarse_by_token(self.coarse, token, now_ns);
+        if finish_release(inner, released) {
+            Ok(())
+        } else {
+            Err(self.lost(token))
+        }
+    }
+
+    /// Sets the lease of the hold with this token to this handle's, from now, as [`Lock::renew_token`].
+    pub fn renew_token(&self, token: u64) -> Result<()> {
+        let inner = self.lock.inner();
+        inner.check_process()?;
+        inner.check_in_place()?;
+        self.renew(inner, token, None, inner.precise_ns()).map(drop)
+    }
+
+    /// Takes over the hold with this token from whoever has it, with this handle's lease, as
+    /// [`Lock::adopt_token`].
+    pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
+        let inner = self.lock.inner();
+        inner.check_process()?;
+        inner.check_session()?;
+        inner.check_in_place()?;
+        let now_ns = inner.precise_ns();
+        let grant = self.renew(inner, token, Some(inner.session), now_ns)?;
+        Ok(self.lock.hold(grant, now_ns))
+    }
+
+    /// Takes the lock away from whoever holds it, as [`Space::break_lock`]; the token that was ended, or
+    /// `None` if it was not held. Of a partition that is held with the table, the table's hold ends.
+    pub fn break_hold(&self) -> Result<Option<u64>> {
+        let inner = self.lock.inner();
+        inner.check_process()?;
+        inner.check_in_place()?;
+        let now_ns = inner.precise_ns();
+        let broken = inner
+            .engine
+            .break_coarse(self.coarse, inner.process, now_ns)?;
+        Ok(broken.map(|broken| {
+            inner.wake(broken.wake);
+            broken.token
+        }))
+    }
+
+    fn renew(
+        &self,
+        inner: &Inner,
+        token: u64,
+        to: Option<SessionId>,
+        now_ns: u64,
+    ) -> Result<Grant> {
+        let lease_ns = self.lock.lease_ns();
+        inner
+            .engine
+            .renew_coarse_by_token(self.coarse, token, to, now_ns, lease_ns)?
+            .ok_or_else(|| self.lost(token))
+    }
+
+    fn lost(&self, token: u64) -> Error {
+        Error::lost(Some(&self.coarse.told()), token)
     }
 
     pub(crate) fn wants(&self) -> Wants {

@@ -87,7 +87,7 @@ pub use host::place::PlaceError;
 pub use info::HoldInfo;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
-pub use locks::{HoldAll, Locks};
+pub use locks::{AcquireAll, HoldAll, Locks};
 pub use once::{Attempt, Begun, Once, OnceInfo, OnceStatus};
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};

@@ -3,6 +3,7 @@
 use crate::background::Wait;
 use crate::hold::{Hold, finish_release};
 use crate::share::Share;
+use crate::space::Inner;
 use crate::wait::{Granted, Want};
 use crate::{Error, Owner, Result, Space};
 use sprag_core::Name;
@@ -251,6 +252,14 @@ impl<'s> Lock<'s> {
             holds,
             wait: None,
         }
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.space
+    }
+
+    pub(crate) fn lease_ns(&self) -> u64 {
+        self.lease_ns
     }
 
     pub(crate) fn check_owner(&self, owner: &Owner) -> Result<()> {

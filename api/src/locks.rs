@@ -1,5 +1,9 @@
 //! Several locks in one acquire.
 
+mod future;
+
+pub use future::AcquireAll;
+
 use crate::hold::{Hold, KeepAlive};
 use crate::lock::{DEFAULT_TTL_NS, check_ttl};
 use crate::share::Share;
@@ -87,6 +91,11 @@ impl<'s> Locks<'s> {
         self.acquire_until(self.space.until_ns(timeout), &[])
     }
 
+    /// [`acquire`](Self::acquire) as a future, as [`Lock::acquire_async`](crate::Lock::acquire_async).
+    pub fn acquire_async(&self) -> AcquireAll<'s> {
+        AcquireAll::new(self.clone())
+    }
+
     /// Takes all the locks while the owner has `holds`.
     pub(crate) fn acquire_until(
         &self,
@@ -168,7 +177,8 @@ impl<'s> HoldAll<'s> {
         }
     }
 
-    /// The fencing tokens, in the order in which the names were given.
+    /// The fencing tokens, in the order in which the names were given. 0, which no fence admits, for a lock
+    /// that was lost again before the acquire returned.
     pub fn tokens(&self) -> &[u64] {
         &self.tokens
     }

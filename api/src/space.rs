@@ -529,6 +529,21 @@ impl Space {
         Ok(locks)
     }
 
+    /// The locks of partitions and of the table that are held or waited for; their names are `partition 3` and
+    /// `the table`. While the table is held, so are all partitions, with a token of their own each.
+    pub fn inspect_coarse(&self) -> Result<Vec<LockInfo>> {
+        self.inner.check_process()?;
+        let now_ns = self.inner.precise_ns();
+        let engine = &self.inner.engine;
+        let partitions = (0..self.partitions()).map(Coarse::Partition);
+        Ok(partitions
+            .chain([Coarse::Table])
+            .map(|coarse| engine.coarse_status(coarse, now_ns))
+            .filter(|status| !status.holds.is_empty() || status.waiters + status.waiters_dead > 0)
+            .map(|status| LockInfo::new(status, now_ns))
+            .collect())
+    }
+
     /// The limiters whose names begin with `prefix`, by name. Reads the whole region; stops no one.
     pub fn limiters<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LimiterInfo>> {
         self.inner.check_process()?;

@@ -21,6 +21,11 @@ use crate::table::{Found, ROUNDS_MAX};
 use crate::waiter::{PROBE_NS, Waiter};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+/// How often one who wants a coarse lock is called off by those beneath before it is told that it is held.
+const TRIES: u32 = 32;
+/// How long one who waits for it lets them be then, in nanoseconds.
+const RETRY_NS: u64 = 1_000_000;
+
 /// What is wanted of a lock or a semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
@@ -251,6 +256,9 @@ impl Engine {
         if is_pooled(found.state) {
             // Relaxed: a hint, for patience.
             self.region.word(found.at + OWN).load(Relaxed)
+        } else if is_engaged(found.state) {
+            // It does not say: since they looked last.
+            0
         } else {
             State::decode(found.state).time_us.saturating_mul(1_000)
         }
@@ -266,6 +274,12 @@ impl Engine {
         claim: &mut Option<Claim>,
     ) -> Result<Took> {
         Self::check_tokens(found.state)?;
+        let is_beneath = matches!(wants, Wants::Exclusive | Wants::Shared);
+        // A look before as well spares the lock a token, and those who wait for the partition a hold that
+        // is none.
+        if is_beneath && let Some(kept_out) = self.kept_out(found.cell, asker) {
+            return Ok(kept_out);
+        }
         let granted = match wants {
             Wants::Exclusive => {
                 let line = self.region.line(found.at);
@@ -281,25 +295,29 @@ impl Engine {
         let Some(grant) = granted else {
             return Ok(Took::Again);
         };
-        if !matches!(wants, Wants::Exclusive | Wants::Shared) {
-            self.settle(found, &grant, asker.now_ns);
-            return Ok(Took::Granted(grant));
-        }
-        // We published a hold, then look at the gate: pairs with the fence in `take_all`.
-        fence(SeqCst);
-        let look_again_ns = match self.answer_of_gate(found.cell, asker) {
-            Answer::Yes => {
-                self.settle(found, &grant, asker.now_ns);
-                return Ok(Took::Granted(grant));
+        if is_beneath {
+            // We published a hold, then look at the gate: pairs with the fence in `take_all`.
+            fence(SeqCst);
+            if let Some(kept_out) = self.kept_out(found.cell, asker) {
+                // Whoever is to be woken by that finds out at the next look: who waits for the partition
+                // has seen a hold that was none.
+                let _ = self.release(&grant, || asker.now_ns);
+                *claim = None;
+                return Ok(kept_out);
             }
+        }
+        self.settle(found, &grant, asker.now_ns);
+        Ok(Took::Granted(grant))
+    }
+
+    /// What is said to one whom a coarse lock keeps from the lock in `cell`; `None` if none does.
+    fn kept_out(&self, cell: u32, asker: &Asker) -> Option<Took> {
+        let look_again_ns = match self.answer_of_gate(cell, asker) {
+            Answer::Yes => return None,
             Answer::No { look_again_ns } => look_again_ns,
             _ => asker.now_ns.saturating_add(PROBE_NS),
         };
-        // Whoever is to be woken by that finds out at the next look: who waits for the partition has seen a
-        // hold that was none.
-        let _ = self.release(&grant, || asker.now_ns);
-        *claim = None;
-        Ok(Took::Held { look_again_ns })
+        Some(Took::Held { look_again_ns })
     }
 
     /// Says that a grant is not to be undone.
@@ -311,7 +329,20 @@ impl Engine {
     }
 
     fn take_coarse(&self, coarse: Coarse, asker: &Asker) -> Result<Took> {
-        match self.answer_beneath(coarse, asker, asker.number.is_some()) {
+        for _ in 0..TRIES {
+            match self.try_coarse(coarse, asker)? {
+                Took::Again => {}
+                took => return Ok(took),
+            }
+        }
+        // Something beneath was held all the time, if not the same.
+        Ok(Took::Held {
+            look_again_ns: asker.now_ns.saturating_add(RETRY_NS),
+        })
+    }
+
+    fn try_coarse(&self, coarse: Coarse, asker: &Asker) -> Result<Took> {
+        match self.answer_beneath(coarse, asker) {
             Answer::Yes => {}
             Answer::No { look_again_ns } => return Ok(Took::Held { look_again_ns }),
             _ => return Ok(Took::Again),
@@ -432,7 +463,8 @@ impl Engine {
     }
 }
 
-const QUEUE: u128 = 1 << 4;
+/// Set in a live word of any form when there may be waiters.
+pub(crate) const QUEUE: u128 = 1 << 4;
 
 /// Whether a word of either form says that there may be waiters.
 pub(crate) fn is_queued(state: u128) -> bool {

@@ -25,12 +25,15 @@
 //! one that lives and still wants it. See [`crate::waiter`].
 
 pub(crate) mod coarse;
+mod coarse_hold;
 pub(crate) mod deadlock;
 pub(crate) mod engaged;
 mod inspect;
 mod several;
 mod shared;
 mod state;
+#[cfg(all(test, not(loom)))]
+mod stopped;
 
 pub use coarse::Coarse;
 pub use deadlock::{Deadlock, DeadlockedWait};
@@ -49,9 +52,9 @@ use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
 use crate::sync::{Word, fence_after_exchange};
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
-use coarse::{LOOKS, is_shut};
+use coarse::{COARSE, LOOKS, is_shut};
 use core::sync::atomic::Ordering::{Acquire, Release};
-use engaged::Engaged;
+use engaged::{Engaged, is_engaged};
 use state::{QUEUE, TIME_US_MAX, TOKEN};
 
 /// The shortest lease, in nanoseconds: one millisecond.
@@ -365,7 +368,7 @@ impl Engine {
             return self.release_by_permit(index, word, now_ns);
         }
         match self.coarse_of(cell) {
-            Some(coarse) => self.release_coarse(coarse, &grant, now_ns),
+            Some(coarse) => self.release_coarse(coarse, now_ns, |state| state.is_of(&grant)),
             None => self.release_slowly(cell, now_ns, |state| state.is_of(&grant)),
         }
     }
@@ -431,15 +434,23 @@ impl Engine {
     /// Frees all that sessions that had this line hold.
     pub(crate) fn end_holds_of(&self, index: u16, now_us: u64) {
         self.objects.for_each(&self.region, |cell, at, state| {
-            let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
-            if phase(state) == LIVE
-                && state & POOLED == 0
-                && Objects::is_lock(&self.region, at)
-                && is_its(State::decode(state))
-            {
-                self.change(cell, |state| is_its(state).then(|| state.freed(now_us)));
+            if phase(state) == LIVE && Objects::is_lock(&self.region, at) {
+                self.end_hold_of(index, cell, state, now_us);
             }
         });
+        for coarse in 0..=self.region.partitions() {
+            let cell = COARSE | coarse;
+            self.end_hold_of(index, cell, self.lock_word(cell).load(), now_us);
+        }
+    }
+
+    fn end_hold_of(&self, index: u16, cell: u32, state: u128, now_us: u64) {
+        let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
+        if is_engaged(state) {
+            self.end_engaged_of(index, cell, state, now_us);
+        } else if phase(state) == LIVE && !is_pooled(state) && is_its(State::decode(state)) {
+            self.change(cell, |state| is_its(state).then(|| state.freed(now_us)));
+        }
     }
 
     /// Moves the end of a hold's lease to `now_ns + lease_ns`. Fails once the lease is over, stolen

@@ -443,11 +443,12 @@ impl Engine {
         false
     }
 
-    /// Shuts the gates of all partitions if the table is wanted.
+    /// Shuts the gates of all partitions if the table is wanted. At each look: while one who waits is passed
+    /// over, whoever finds a gate shut for nobody opens it.
     fn shut_gates(&self, wants: Wants) {
         if wants == Wants::Coarse(Coarse::Table) {
             for found in self.words_of(Coarse::Table) {
-                self.mark_awaited(found.at);
+                self.shut_gate(found.cell);
             }
         }
     }
@@ -533,7 +534,7 @@ impl Engine {
         if !is_first {
             return;
         }
-        let is_of = |cell| cell == found.cell || self.is_above(cell, found.cell);
+        let is_of = |cell| self.overlap(cell, found.cell);
         for_each(&self.region, is_of, |index, word| {
             if word & 3 == WAITING && self.waiter_at(index).has_let_lie(since_ns, now_ns) {
                 // Losing means that it was served, or left.
@@ -886,6 +887,7 @@ impl Engine {
     ) -> Result<Poll> {
         let Asker { now_ns, probe, .. } = *asker;
         let mut has_passed = false;
+        self.shut_gates(ticket.wants);
         for _ in 0..ROUNDS_MAX {
             let place = ticket.places.first;
             let found =
@@ -966,6 +968,10 @@ impl Engine {
         fence(SeqCst);
         for place in ticket.places() {
             self.hand_on_now(place.cell, now_ns).map(&mut wake);
+            // It kept out those who came after it for what lies beneath.
+            if self.coarse_of(place.cell).is_some() {
+                self.wake_beneath(place.cell, 0).map(&mut wake);
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Preemptions that every model explores.
+/// Preemptions that every model explores, but for those that say otherwise.
 const PREEMPTIONS: usize = 3;
 
 /// The smallest region that a model can use: two blocks of two cells.
@@ -40,11 +40,16 @@ pub const MS: u64 = 1_000_000;
 pub struct Model {
     name: &'static str,
     threads: usize,
+    fewer: usize,
 }
 
 /// A model of two threads, the main one included.
 pub fn model(name: &'static str) -> Model {
-    Model { name, threads: 2 }
+    Model {
+        name,
+        threads: 2,
+        fewer: 0,
+    }
 }
 
 impl Model {
@@ -53,13 +58,19 @@ impl Model {
         Self { threads, ..self }
     }
 
+    /// The same with one preemption less: where two call each other off until one of them gets through, each
+    /// preemption more costs a hundred times as many executions.
+    pub fn with_fewer_preemptions(self) -> Self {
+        Self { fewer: 1, ..self }
+    }
+
     /// Runs `body` through every execution within the bounds, and says how many there were.
     pub fn check(self, body: impl Fn() + Send + Sync + 'static) {
         modelled::set_threads(self.threads);
         let mut builder = loom::model::Builder::new();
         // The environment may only raise the bound.
         let asked = builder.preemption_bound.unwrap_or(PREEMPTIONS);
-        builder.preemption_bound = Some(asked.max(PREEMPTIONS));
+        builder.preemption_bound = Some(asked.max(PREEMPTIONS) - self.fewer);
         builder.max_branches = 2_000;
         let executions = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&executions);

@@ -5,6 +5,7 @@
 
 pub(crate) mod block_on;
 pub(crate) mod coarse;
+pub(crate) mod coarse_holds;
 pub(crate) mod counters;
 pub(crate) mod data;
 pub(crate) mod fences;
@@ -122,6 +123,24 @@ macro_rules! cases {
                 numbers_of_locks_and_partitions_out_of_bounds_are_errors,
                 owners_that_wait_for_each_other_are_told,
                 a_deadlock_over_a_partition_and_several_locks_is_told,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            coarse_holds,
+            [
+                coarse_and_several_locks_end_with_their_lease_and_last_as_long_as_it_is_renewed,
+                several_locks_that_are_kept_alive_outlive_their_lease_and_a_break_of_one_is_told,
+                a_detached_coarse_lock_is_renewed_adopted_and_released_by_its_token,
+                breaking_a_coarse_lock_ends_its_hold_and_is_written_down,
+                an_inspection_tells_who_holds_several_and_coarse_locks,
+                what_a_session_that_ends_held_of_several_and_coarse_locks_is_had,
+                a_timed_wait_for_several_or_coarse_locks_leaves_nothing,
+                futures_of_several_and_coarse_locks_are_woken,
+                a_fence_takes_the_tokens_of_several_locks_each_its_own,
+                holders_of_every_granularity_exclude_each_other_under_many_threads,
+                owners_that_take_locks_in_one_order_are_never_told_and_others_never_hang,
+                a_circle_of_three_is_broken_by_exactly_one,
             ]
         );
         $crate::conformance::instantiate!(

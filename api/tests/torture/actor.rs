@@ -133,7 +133,7 @@ impl Actor {
         self.strike.set(Some((step, signal)));
     }
 
-    fn struck<R>(&self, op: Op, call: impl FnOnce() -> R) -> R {
+    pub(crate) fn struck<R>(&self, op: Op, call: impl FnOnce() -> R) -> R {
         let at = self.strike.take();
         let is_aimed = at.is_some();
         steps::arm(at);

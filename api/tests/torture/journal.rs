@@ -86,10 +86,19 @@ pub(crate) enum Op {
     TakePermits,
     WaitPermits,
     ReleasePermits,
+    Several,
+    SeveralWait,
+    ReleaseSeveral,
+    Partition,
+    PartitionWait,
+    ReleasePartition,
+    Table,
+    TableWait,
+    ReleaseTable,
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 67] = [
+    pub(crate) const ALL: [(Self, &'static str); 76] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -157,6 +166,18 @@ impl Op {
         (Self::TakePermits, "permits: take"),
         (Self::WaitPermits, "permits: parked in the queue"),
         (Self::ReleasePermits, "permits: release"),
+        (Self::Several, "several: acquire"),
+        (Self::SeveralWait, "several: acquire, parked in the queues"),
+        (Self::ReleaseSeveral, "several: release"),
+        (Self::Partition, "partition: acquire"),
+        (
+            Self::PartitionWait,
+            "partition: acquire, parked in the queue",
+        ),
+        (Self::ReleasePartition, "partition: release"),
+        (Self::Table, "table: acquire"),
+        (Self::TableWait, "table: acquire, parked in the queue"),
+        (Self::ReleaseTable, "table: release"),
     ];
 
     pub(crate) fn name(self) -> &'static str {

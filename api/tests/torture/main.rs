@@ -28,6 +28,7 @@ mod scenes_change;
 mod scenes_counter;
 mod scenes_limiter;
 mod scenes_lock;
+mod scenes_many;
 mod scenes_once;
 mod scenes_refund;
 mod scenes_shared;

@@ -74,7 +74,7 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     let mut by_once: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     for record in records {
         match kind(record.op) {
-            Kind::Grant | Kind::Adopt | Kind::End => {
+            Kind::Grant | Kind::Cover | Kind::Adopt | Kind::End => {
                 by_lock.entry(record.key).or_default().push(record);
             }
             Kind::Check => by_limit
@@ -119,6 +119,8 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
 enum Kind {
     /// Grants a new token.
     Grant,
+    /// Grants what lies above the lock, under a token that is none of the lock's.
+    Cover,
     /// Takes over a hold, token kept.
     Adopt,
     /// May end another's hold.
@@ -154,7 +156,10 @@ fn kind(op: Op) -> Kind {
         | Op::Upgrade
         | Op::UpgradeWait
         | Op::TakePermits
-        | Op::WaitPermits => Kind::Grant,
+        | Op::WaitPermits
+        | Op::Several
+        | Op::SeveralWait => Kind::Grant,
+        Op::Partition | Op::PartitionWait | Op::Table | Op::TableWait => Kind::Cover,
         Op::Adopt | Op::Downgrade | Op::DowngradeUpgraded => Kind::Adopt,
         Op::Break | Op::BreakShared | Op::ReleaseToken => Kind::End,
         Op::Check
@@ -193,7 +198,10 @@ fn kind(op: Op) -> Kind {
         | Op::LeaveOthers
         | Op::RenewShare
         | Op::ReleasePermits
-        | Op::Stripe => Kind::Other,
+        | Op::Stripe
+        | Op::ReleaseSeveral
+        | Op::ReleasePartition
+        | Op::ReleaseTable => Kind::Other,
     }
 }
 
@@ -247,8 +255,10 @@ fn judge_exclusion(
     let mut claims: Vec<(u64, u64, &Record)> = records
         .iter()
         .filter(|record| {
-            matches!(kind(record.op), Kind::Grant | Kind::Adopt | Kind::Begin)
-                && record.outcome == Outcome::Yes
+            matches!(
+                kind(record.op),
+                Kind::Grant | Kind::Cover | Kind::Adopt | Kind::Begin
+            ) && record.outcome == Outcome::Yes
                 && record.is_settled
         })
         .map(|hold| {

@@ -46,7 +46,7 @@ const ROOMY: Caps = Caps {
 const POOL: u64 = 9;
 
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 32] = [
+const MIX: [Op; 36] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -275,9 +275,9 @@ impl Worker {
                 self.actor.add(op, &plain, STRIPED, 1);
                 self.actor.get(&plain, STRIPED);
             }
-            15..=17 => self.do_once(space),
-            15..=17 => self.share_for_a_while(space, key),
-            18 | 19 => self.take_permits(space),
+            19..=21 => self.do_once(space),
+            22..=24 => self.share_for_a_while(space, key),
+            25 | 26 => self.take_permits(space),
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
                 let token = tokens.fetch_add(1, SeqCst) + 4 - self.random.u64(0..4);

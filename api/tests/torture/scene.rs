@@ -202,9 +202,22 @@ impl Cue {
         self.op == op
     }
 
+    /// The scene's operation.
+    pub(crate) fn op(&self) -> Op {
+        self.op
+    }
+
     /// Whether the operation is one that waits for a lock.
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self.op, Op::Wait | Op::Future | Op::ShareWait)
+        matches!(
+            self.op,
+            Op::Wait
+                | Op::Future
+                | Op::ShareWait
+                | Op::SeveralWait
+                | Op::PartitionWait
+                | Op::TableWait
+        )
     }
 
     /// Whether it is one that waits for permits.

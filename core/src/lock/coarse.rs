@@ -21,7 +21,7 @@
 
 use super::engaged::{Engaged, Role, is_engaged};
 use super::{Grant, Released, State};
-use crate::admission::{Answer, Asker, is_queued};
+use crate::admission::{Answer, Asker, QUEUE, is_queued};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 #[cfg(all(not(loom), target_os = "linux"))]
@@ -192,27 +192,34 @@ impl Engine {
                 at,
                 state,
             };
+            let is_in_the_way =
+                |waiter: &Waiter| asker.number.is_none_or(|number| waiter.number < number);
+            let above = |cell| self.is_above(cell, gate);
+            let first = self.first_of(above, asker.now_ns, asker.probe, is_in_the_way);
+            // Asked first: one who comes after the waiter would else call its taking off, again and again.
+            if let Some(first) = first
+                && !first.has_let_lie(self.free_since_ns(&found), asker.now_ns)
+            {
+                return Answer::Behind(first);
+            }
             match self.is_free(&found, asker) {
                 Answer::Yes => {}
                 Answer::Again => continue,
                 answer => return answer,
             }
-            let is_in_the_way =
-                |waiter: &Waiter| asker.number.is_none_or(|number| waiter.number < number);
-            let above = |cell| self.is_above(cell, gate);
-            let first = self.first_of(above, asker.now_ns, asker.probe, is_in_the_way);
-            let Some(first) = first else {
+            if first.is_none() {
                 // Nobody who comes before; and should nobody wait at all, the next one need not look.
                 if self
                     .first_of(above, asker.now_ns, false, |_| true)
                     .is_none()
                 {
-                    let _ = self.hand_on(gate, state, asker.now_ns);
+                    // One who came meanwhile is not to be woken for that, but is to find it shut.
+                    if self.hand_on(gate, state, asker.now_ns).is_some() {
+                        self.shut_gate(gate);
+                        continue;
+                    }
                 }
                 return Answer::Yes;
-            };
-            if !first.has_let_lie(self.free_since_ns(&found), asker.now_ns) {
-                return Answer::Behind(first);
             }
             self.pass_over(&found, asker.now_ns);
         }
@@ -244,7 +251,7 @@ impl Engine {
                     at,
                     state,
                 };
-                if Self::leads(state, tag) {
+                if Self::leads(&self.region, leader, at, state, tag) {
                     if is_engaged(state) {
                         return self.room_in_engaged(&of_leader, asker);
                     }
@@ -269,8 +276,13 @@ impl Engine {
         }
     }
 
-    /// Whether a word is of a hold that followers with this tag follow, decided or not.
-    pub(crate) fn leads(state: u128, tag: u64) -> bool {
+    /// Whether a word that was read in a leader's cell is of a hold that followers with this tag follow, decided
+    /// or not. The cell may be no lock's by now: then that was so before the word was read, or the word is
+    /// another by now.
+    pub(crate) fn leads(region: &Region, leader: u32, at: usize, state: u128, tag: u64) -> bool {
+        if leader & COARSE == 0 && !Objects::is_lock(region, at) {
+            return false;
+        }
         let token = if is_engaged(state) {
             let engaged = Engaged::decode(state);
             matches!(engaged.role, Role::Leader(_)).then_some(engaged.token)
@@ -340,7 +352,7 @@ impl Engine {
 
     /// Engages a lock that was found free, under its next token, which is given; `None` if its word is
     /// another by now.
-    fn engage(&self, found: &Found, role: Role) -> Option<u64> {
+    pub(super) fn engage(&self, found: &Found, role: Role) -> Option<u64> {
         let state = State::decode(found.state);
         let token = state.token + 1;
         let engaged = Engaged {
@@ -354,7 +366,7 @@ impl Engine {
     }
 
     /// The exchange that grants: the leader's word from undecided to held.
-    fn decide(&self, leader: u32, token: u64, asker: &Asker) -> Took {
+    pub(super) fn decide(&self, leader: u32, token: u64, asker: &Asker) -> Took {
         let word = self.lock_word(leader);
         let until_us = super::until_us(asker.now_ns, asker.lease_ns);
         for _ in 0..ROUNDS_MAX {
@@ -391,7 +403,7 @@ impl Engine {
     }
 
     /// Frees a leader that is undecided still.
-    fn call_off(&self, leader: u32, token: u64, now_ns: u64) {
+    pub(super) fn call_off(&self, leader: u32, token: u64, now_ns: u64) {
         let word = self.lock_word(leader);
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
@@ -408,6 +420,14 @@ impl Engine {
             {
                 return;
             }
+        }
+    }
+
+    /// Calls off what sessions that had this line began to take.
+    pub(super) fn end_engaged_of(&self, line: u16, cell: u32, state: u128, now_us: u64) {
+        let engaged = Engaged::decode(state);
+        if matches!(engaged.role, Role::Leader(by) if by.index() == line) {
+            self.call_off(cell, engaged.token, now_us * 1_000);
         }
     }
 
@@ -430,7 +450,7 @@ impl Engine {
     /// Whether nothing that is held, beneath or above what was engaged, keeps it from being granted.
     fn answer_of_others(&self, found: &[Found], coarse: Option<Coarse>, asker: &Asker) -> Answer {
         if let Some(coarse) = coarse {
-            return self.answer_beneath(coarse, asker, false);
+            return self.answer_beneath(coarse, asker);
         }
         for found in found {
             match self.answer_of_gate(found.cell, asker) {
@@ -441,9 +461,9 @@ impl Engine {
         Answer::Yes
     }
 
-    /// Whether no lock beneath a coarse one is held. With `is_waiting`, those that are held are marked as
-    /// waited for, so that their release wakes who waits. Reads every cell there.
-    pub(crate) fn answer_beneath(&self, coarse: Coarse, asker: &Asker, is_waiting: bool) -> Answer {
+    /// Whether no lock beneath a coarse one is held. Those that are held are marked as waited for if the asker
+    /// waits, so that their release wakes it. Reads every cell there.
+    pub(crate) fn answer_beneath(&self, coarse: Coarse, asker: &Asker) -> Answer {
         let mut look_again_ns = None;
         let visit = |cell, at, state| {
             if phase(state) != LIVE || !Objects::is_lock(&self.region, at) {
@@ -451,9 +471,6 @@ impl Engine {
             }
             if let Some(until_ns) = self.held_until_ns(Found { cell, at, state }, asker) {
                 look_again_ns = Some(look_again_ns.map_or(until_ns, |ns: u64| ns.min(until_ns)));
-                if is_waiting {
-                    self.mark_awaited(at);
-                }
             }
         };
         match coarse {
@@ -470,7 +487,8 @@ impl Engine {
 
     /// Until when a lock beneath is held by somebody, in nanoseconds; `None` if it is not. One that is held by
     /// the dead, or past its lease, is freed; one that is undecided is called off.
-    fn held_until_ns(&self, mut found: Found, asker: &Asker) -> Option<u64> {
+    pub(super) fn held_until_ns(&self, mut found: Found, asker: &Asker) -> Option<u64> {
+        let word = self.region.wide(found.at);
         for _ in 0..ROUNDS_MAX {
             let state = found.state;
             if phase(state) != LIVE {
@@ -492,18 +510,24 @@ impl Engine {
             };
             match answer {
                 Answer::Yes => return None,
-                Answer::No { look_again_ns } => return Some(look_again_ns),
+                // Marked as it was when it was found held: then whoever frees it finds the mark.
+                Answer::No { look_again_ns }
+                    if asker.number.is_none()
+                        || is_queued(state)
+                        || word.compare_exchange(state, state | QUEUE).is_ok() =>
+                {
+                    return Some(look_again_ns);
+                }
                 _ => {}
             }
-            found.state = self.region.wide(found.at).load();
+            found.state = word.load();
         }
         Some(0)
     }
 
-    /// Says of a lock that it is waited for.
-    pub(crate) fn mark_awaited(&self, at: usize) {
-        const QUEUE: u128 = 1 << 4;
-        let word = self.region.wide(at);
+    /// Says of a coarse lock that it is waited for.
+    pub(crate) fn shut_gate(&self, gate: u32) {
+        let word = self.lock_word(gate);
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();
             if phase(raw) != LIVE
@@ -515,22 +539,28 @@ impl Engine {
         }
     }
 
-    /// Frees a coarse lock by its grant.
-    pub(super) fn release_coarse(&self, coarse: Coarse, grant: &Grant, now_ns: u64) -> Released {
-        let freed = self.change(grant.cell, |state| {
-            state.is_of(grant).then(|| state.freed(now_ns / 1_000))
+    /// Frees a coarse lock if it is held as `is_hold` says.
+    pub(super) fn release_coarse(
+        &self,
+        coarse: Coarse,
+        now_ns: u64,
+        is_hold: impl Fn(State) -> bool,
+    ) -> Released {
+        let cell = self.coarse_cell(coarse);
+        let freed = self.change(cell, |state| {
+            is_hold(state).then(|| state.freed(now_ns / 1_000))
         });
-        if freed.is_none() {
+        let Some(freed) = freed else {
             return Released::NotHeld;
-        }
+        };
         if coarse == Coarse::Table {
-            let tag = Engaged::tag_of(grant.token);
+            let tag = Engaged::tag_of(freed.token);
             for partition in 0..self.region.partitions() {
-                self.free_follower(COARSE | partition, grant.cell, tag, now_ns);
+                self.free_follower(COARSE | partition, cell, tag, now_ns);
             }
         }
         Released::Done {
-            wake: self.wake_beneath(grant.cell, 0),
+            wake: self.wake_beneath(cell, 0),
         }
     }
 
@@ -556,8 +586,9 @@ impl Engine {
         let Role::Follower { leader, tag } = Engaged::decode(found.state).role else {
             return None;
         };
-        let state = self.lock_word(leader).load();
-        let is_held = !is_engaged(state) && Self::leads(state, tag);
+        let at = self.lock_at(leader);
+        let state = self.region.wide(at).load();
+        let is_held = !is_engaged(state) && Self::leads(&self.region, leader, at, state, tag);
         is_held.then(|| (leader, State::decode(state).token))
     }
 
@@ -592,7 +623,7 @@ pub(crate) fn is_in_use(
             } else {
                 region.coarse_at(leader & !COARSE)
             };
-            Engine::leads(region.wide(at).load(), tag)
+            Engine::leads(region, leader, at, region.wide(at).load(), tag)
         }
     }
 }

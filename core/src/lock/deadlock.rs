@@ -44,7 +44,7 @@ use std::fmt;
 /// Where the mark of a permit lies in its line.
 const PERMIT_MARK: usize = 48;
 /// Where the mark of a lock lies in its line.
-const MARK: usize = OWN + 8;
+pub(crate) const MARK: usize = OWN + 8;
 
 const SLOT_BITS: u32 = 17;
 const GENERATION_BITS: u32 = 12;
@@ -351,7 +351,7 @@ impl Engine {
             };
             at = self.lock_at(leader);
             state = self.region.wide(at).load();
-            if is_engaged(state) || !Self::leads(state, tag) {
+            if is_engaged(state) || !Self::leads(&self.region, leader, at, state, tag) {
                 return;
             }
             evidence.push(Evidence::Wide(at, state));

@@ -151,7 +151,7 @@ impl Engine {
         None
     }
 
-    fn hold_status(
+    pub(super) fn hold_status(
         &self,
         token: u64,
         by: SessionId,
@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// The hold of a lock that follows another, which is that one's; `None` for one that is void, or undecided.
-    fn hold_of_leader(&self, state: u128, now_ns: u64) -> Option<HoldStatus> {
+    pub(super) fn hold_of_leader(&self, state: u128, now_ns: u64) -> Option<HoldStatus> {
         let found = Found {
             cell: 0,
             at: 0,
@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// When the hold with this token began, if that is known.
-    fn granted_at_ns(&self, cell: u32, token: u64) -> Option<u64> {
+    pub(super) fn granted_at_ns(&self, cell: u32, token: u64) -> Option<u64> {
         let since = self.region.word(self.lock_at(cell) + OWN).load(Relaxed);
         (since & 0xfff == token & 0xfff).then_some(since & !0xfff)
     }

@@ -68,10 +68,14 @@ impl Engine {
     }
 
     /// Takes locks by their words as they were found, if all can be had.
-    fn take_found(&self, mut found: Vec<Found>, asker: &Asker) -> Result<Took> {
+    pub(super) fn take_found(&self, mut found: Vec<Found>, asker: &Asker) -> Result<Took> {
         // One order for all, so that of two who want the same ones the second meets the first's leader.
         found.sort_unstable_by_key(|found| found.cell);
-        found.dedup_by_key(|found| found.cell);
+        found.dedup_by(|one, other| (one.cell, one.state) == (other.cell, other.state));
+        if found.windows(2).any(|two| two[0].cell == two[1].cell) {
+            // It changed since: it may have been reclaimed, and be another name's by now.
+            return Ok(Took::Again);
+        }
         for found in &found {
             match self.answer(found, Wants::Several, asker) {
                 Answer::Yes => {}

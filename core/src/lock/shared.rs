@@ -188,10 +188,10 @@ impl Engine {
             let wake = self.share_plainly(grant, Mode::Exclusive(index), now_ns);
             return Ok(Some((*grant, wake)));
         }
-        let Some(by) = grant.by() else {
+        let cell = grant.cell;
+        let Some(by) = grant.by().filter(|_| self.coarse_of(cell).is_none()) else {
             return Ok(None);
         };
-        let cell = grant.cell;
         let word = self.objects.state(&self.region, cell);
         for _ in 0..ROUNDS_MAX {
             let raw = word.load();

@@ -2,6 +2,8 @@
 
 use super::{CELLS_PER_BLOCK, LINE, Region, Section, header};
 use crate::limiter::overflow;
+use crate::lock::deadlock::MARK;
+use crate::object::{OWN, Objects};
 use crate::table::count_of;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -13,6 +15,8 @@ impl Region {
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;
     /// - when a wait last looked is compared with the time, which stands still;
+    /// - when a lock was granted is for people, and says that the grant is not to be undone, which is waited for in
+    ///   looks that a model has none of;
     /// - what a session says of its process is written before the threads start, and for people to read;
     /// - where to begin to look for a chunk is a hint;
     /// - what each session has created is compared with its share, which in memory is the whole;
@@ -35,11 +39,14 @@ impl Region {
         }
         // Coarse locks that no scene has made live are nobody's in its model either.
         for coarse in 0..=self.geometry.partitions {
-            let word = self.wide(self.coarse_at(coarse));
-            if word.load() == 0 {
-                word.leave();
+            let at = self.coarse_at(coarse);
+            self.word(at + OWN).leave();
+            if self.wide(at).load() == 0 {
+                self.wide(at).leave();
+                self.word(at + MARK).leave();
             } else {
-                word.share();
+                self.wide(at).share();
+                self.word(at + MARK).share();
             }
         }
         for session in 0..self.geometry.caps.sessions {
@@ -90,6 +97,12 @@ impl Region {
                     let cell = at + LINE + cell * cell_bytes;
                     self.wide(cell).share();
                     words(cell + 16, (cell_bytes - 16) / 8);
+                    if cell_bytes == 64
+                        && self.wide(cell).load() != 0
+                        && Objects::is_lock(self, cell)
+                    {
+                        self.word(cell + OWN).leave();
+                    }
                 }
             }
         };

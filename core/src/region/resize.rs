@@ -16,6 +16,7 @@ use crate::key;
 use crate::limiter::{LimiterRef, overflow};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::lock::State;
+use crate::lock::engaged::is_engaged;
 use crate::object::{Kind, Objects, Plain, serial};
 use crate::once::{Begun, OnceStatus, TTL_NS_MAX, TTL_NS_MIN};
 use crate::permit;
@@ -107,19 +108,30 @@ fn now_ns(engine: &Engine, birth: &Birth) -> u64 {
 fn detached_holds(engine: &Engine, now_ns: u64) -> u32 {
     let mut count = permit::count_of(&engine.region, SessionId::DETACHED, now_ns / 1_000);
     engine.objects.for_each(&engine.region, |_, at, state| {
-        if phase(state) != LIVE || is_pooled(state) || !Objects::is_lock(&engine.region, at) {
+        if !Objects::is_lock(&engine.region, at) {
             return;
         }
-        let lock = State::decode(state);
-        let is_detached = lock.holder == Some(SessionId::DETACHED);
-        count += u32::from(is_detached && !lock.has_expired(now_ns / 1_000));
+        count += u32::from(is_detached(state, now_ns));
     });
+    for index in 0..=engine.region.partitions() {
+        let state = engine.region.wide(engine.region.coarse_at(index)).load();
+        count += u32::from(is_detached(state, now_ns));
+    }
     engine.for_each_once(b"", now_ns, |_, status| {
         if matches!(status, OnceStatus::InProgress(progress) if progress.detached) {
             count += 1;
         }
     });
     count
+}
+
+fn is_detached(state: u128, now_ns: u64) -> bool {
+    // Of several, and of the table, only the one that leads has a holder.
+    if phase(state) != LIVE || is_pooled(state) || is_engaged(state) {
+        return false;
+    }
+    let lock = State::decode(state);
+    lock.holder == Some(SessionId::DETACHED) && !lock.has_expired(now_ns / 1_000)
 }
 
 /// No token of the region is higher, whether its lock still has an entry or not.

@@ -1,7 +1,9 @@
 //! The models, a file for each noun. One target, so that whoever runs them builds and links once.
 #![cfg(loom)]
 
+mod coarse;
 mod counter;
+mod deadlock;
 mod fence;
 mod limiter;
 mod lock;

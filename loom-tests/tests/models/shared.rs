@@ -45,7 +45,9 @@ fn wait(engine: &Engine, name: &Name, by: SessionId, ticket: &Ticket) -> Result<
         match engine.poll(ticket, name, by, MS, LEASE, false).unwrap() {
             Poll::Granted { grant, .. } => return Ok(grant),
             Poll::Waiting { .. } => {}
-            Poll::Moved | Poll::Lost => panic!("what is waited for went away"),
+            Poll::Moved | Poll::Lost | Poll::Deadlock(_) => {
+                panic!("what is waited for went away")
+            }
         }
         engine.set_sleeper(ticket, Sleeper::Thread);
         if signal() == before {
