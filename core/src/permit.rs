@@ -39,7 +39,7 @@ mod stopped;
 
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
-use crate::lock::coarse::LOOKS;
+use crate::lock::coarse::looks;
 use crate::lock::{Grant, State, until_us};
 use crate::object::{OWN, Objects, TOKEN_BITS, TOKEN_MAX};
 use crate::pool::{Mode, Pool, Step, has_same_step, is_pooled};
@@ -259,7 +259,7 @@ impl Engine {
     /// As [`is_settled`](Self::is_settled), of a permit that was found active.
     fn is_permit_settled(&self, index: u32, permit: Permit) -> bool {
         let since = self.region.word(self.region.permit_at(index) + SINCE);
-        for _ in 0..LOOKS {
+        for _ in 0..looks() {
             // Acquire: pairs with the release in `note_permit`.
             if since.load(Acquire) != 0 {
                 return true;
