@@ -48,7 +48,7 @@ pub(crate) fn finish_release(inner: &Inner, released: Released) -> bool {
 /// along to a fence, which is the only thing that stops a step already under way.
 ///
 /// It borrows its space; one that is stored or sent is a `Hold<'static>`, by
-/// [`into_owned`](Self::into_owned) or from a lock that was made [owned](Lock::into_owned).
+/// [`into_owned`](Self::into_owned) or from a lock that was made [owned](crate::Lock::into_owned).
 ///
 /// One that is forgotten ([`std::mem::forget`], a leak) holds the lock until its lease ends or the space is
 /// closed; kept alive, until [`KeepAlive::at_most`] is over.

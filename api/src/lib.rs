@@ -63,6 +63,7 @@ mod hold;
 // Hidden for the same reason.
 #[doc(hidden)]
 pub mod host;
+mod info;
 mod limiter;
 mod lock;
 mod locks;
@@ -83,6 +84,7 @@ pub use fence::Fence;
 pub use hold::{Hold, KeepAlive};
 pub use host::HostError;
 pub use host::place::PlaceError;
+pub use info::HoldInfo;
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
 pub use locks::{AcquireAll, HoldAll, Locks};

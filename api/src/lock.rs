@@ -208,7 +208,7 @@ impl<'s> Lock<'s> {
     pub(crate) fn try_get(&self, wants: Wants) -> Result<Option<Hold<'s>>> {
         let want = Want::of(&self.name, wants);
         let granted = self.space.try_get(&want, self.lease_ns)?;
-        Ok(granted.map(|granted| self.hold_of(granted)))
+        Ok(granted.map(|granted| self.hold_of(&granted)))
     }
 
     /// Takes what is wanted, waiting for as long as it takes.
@@ -242,7 +242,7 @@ impl<'s> Lock<'s> {
             ..Want::of(&self.name, wants)
         };
         let granted = self.space.get(&want, self.lease_ns, until_ns)?;
-        Ok(granted.map(|granted| self.hold_of(granted)))
+        Ok(granted.map(|granted| self.hold_of(&granted)))
     }
 
     pub(crate) fn get_async(&self, wants: Wants, holds: Vec<Grant>) -> Acquire<'s> {
@@ -270,7 +270,7 @@ impl<'s> Lock<'s> {
         self.space.until_ns(timeout)
     }
 
-    fn hold_of(&self, granted: Granted) -> Hold<'s> {
+    fn hold_of(&self, granted: &Granted) -> Hold<'s> {
         self.hold(granted.grant, granted.asked_at_ns)
     }
 

@@ -137,7 +137,7 @@ impl Owner {
 
     /// Fails unless this is an owner of the space whose engine is given.
     pub(crate) fn check_space(&self, space: &Inner) -> Result<()> {
-        if std::ptr::eq(&*self.space.inner, space) {
+        if std::ptr::eq(std::ptr::from_ref(&*self.space.inner), space) {
             return Ok(());
         }
         Err(Error::NotHere {

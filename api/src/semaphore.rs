@@ -1,7 +1,7 @@
 //! Semaphores: handles by which permits are acquired.
 
 use crate::lock::Acquire;
-use crate::{Hold, Lock, Result, Space};
+use crate::{Hold, HoldInfo, Lock, Result, Space};
 use sprag_core::admission::Wants;
 use sprag_core::lock::HoldOf;
 use sprag_core::readable::Readable;
@@ -130,8 +130,10 @@ pub struct SemaphoreInfo {
     pub permits: u32,
     /// How many of them are taken, those of the dead and the late included until somebody needs them.
     pub taken: u32,
-    /// How many hold some.
+    /// How many hold some, and not merely by an expired lease or by a process that died.
     pub holders: u32,
+    /// Each hold of some, by token, those included that are over or whose process died.
+    pub holds: Vec<HoldInfo>,
     /// How many wait for some.
     pub waiters: u32,
     /// How many more died while they waited.
@@ -139,9 +141,12 @@ pub struct SemaphoreInfo {
 }
 
 impl SemaphoreInfo {
-    pub(crate) fn new(status: SemaphoreStatus) -> Self {
+    pub(crate) fn new(status: SemaphoreStatus, now_ns: u64) -> Self {
+        let holds = status.holds.iter();
+        let holds: Vec<_> = holds.map(|hold| HoldInfo::new(hold, now_ns)).collect();
         Self {
-            holders: status.holds.len() as u32,
+            holders: holds.iter().filter(|hold| hold.is_live).count() as u32,
+            holds,
             name: status.name,
             permits: status.capacity,
             taken: status.used,
@@ -159,6 +164,7 @@ impl fmt::Debug for SemaphoreInfo {
             .field("permits", &self.permits)
             .field("taken", &self.taken)
             .field("holders", &self.holders)
+            .field("holds", &self.holds)
             .field("waiters", &self.waiters)
             .field("waiters_dead", &self.waiters_dead)
             .finish()

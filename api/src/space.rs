@@ -5,8 +5,8 @@ use crate::clock::{Clock, ERROR_NS_MAX, ManualClock};
 use crate::host::futex::{self, Reach};
 use crate::host::place::Url;
 use crate::{
-    Caps, CoarseLock, Counter, Error, Fence, Limit, Limiter, Lock, Locks, Once, OnceInfo, Owner,
-    Result, Semaphore, SemaphoreInfo,
+    Caps, CoarseLock, Counter, Error, Fence, HoldInfo, Limit, Limiter, Lock, Locks, Once, OnceInfo,
+    Owner, Result, Semaphore, SemaphoreInfo,
 };
 use sprag_core::lock::{BreakRecord, Coarse, HoldStatus, LockStatus};
 use sprag_core::once::OnceStatus;
@@ -283,6 +283,10 @@ fn identity() -> Result<(Process, [u64; 2])> {
 
 /// What is known of a lock.
 #[derive(Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an answer of its own"
+)]
 pub struct LockInfo {
     /// The lock's name.
     pub name: Vec<u8>,
@@ -299,6 +303,8 @@ pub struct LockInfo {
     /// How many hold it, and not merely by an expired lease or by a process that died: one at most, unless
     /// it is shared. What is said of the holder below is said of the one whose lease lasts longest.
     pub holders: u32,
+    /// Each hold on it, by token, those included that are over or whose process died.
+    pub holds: Vec<HoldInfo>,
     /// The holder's process id in its own namespace, also of one that died; `None` if not held,
     /// detached, or not known any more.
     pub holder_pid: Option<u32>,
@@ -324,6 +330,7 @@ impl fmt::Debug for LockInfo {
             .field("is_holder_dead", &self.is_holder_dead)
             .field("is_shared", &self.is_shared)
             .field("holders", &self.holders)
+            .field("holds", &self.holds)
             .field("holder_pid", &self.holder_pid)
             .field("is_detached", &self.is_detached)
             .field("lease_left", &self.lease_left)
@@ -482,7 +489,7 @@ impl Space {
         self.inner
             .engine
             .for_each_semaphore(prefix.as_ref(), now_ns, |status| {
-                semaphores.push(SemaphoreInfo::new(status));
+                semaphores.push(SemaphoreInfo::new(status, now_ns));
             });
         semaphores.sort_by(|a: &SemaphoreInfo, b| a.name.cmp(&b.name));
         Ok(semaphores)
@@ -648,6 +655,9 @@ impl LockInfo {
             token: status.token,
             is_shared: status.is_shared,
             holders: status.holds.iter().filter(|hold| is_live(hold)).count() as u32,
+            holds: (status.holds.iter())
+                .map(|hold| HoldInfo::new(hold, now_ns))
+                .collect(),
             is_held: hold.is_some_and(|hold| is_live(&hold)),
             is_holder_dead: hold.is_some_and(|hold| hold.lease_left_ns > 0 && !hold.is_alive),
             holder_pid: hold

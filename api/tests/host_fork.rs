@@ -284,7 +284,7 @@ fn a_forked_child_shares_no_lock_and_has_no_permits() {
             ];
             all.iter()
                 .position(|is_told| !is_told)
-                .map_or(0, |at| 10 + at as i32)
+                .map_or(0, |at| 10 + i32::try_from(at).unwrap_or(0))
         });
         assert!(share.as_ref().is_some_and(sprag::Hold::is_held));
         assert!(permits.as_ref().is_some_and(sprag::Hold::is_held));

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sprag::{
-    BreakRecord, CounterInfo, EngineError, LimiterInfo, LockInfo, OnceInfo, OnceStatus, Space,
+    BreakRecord, CounterInfo, EngineError, HoldInfo, LimiterInfo, LockInfo, OnceInfo, OnceStatus,
+    SemaphoreInfo, Space,
 };
 
 use crate::at::At;
@@ -15,7 +16,7 @@ use crate::error::Error;
 use crate::printable::{self, Name};
 use crate::{output, span};
 
-/// Show the locks, limiters, counters, idempotency keys and last breaks of a space
+/// Show the locks, semaphores, limiters, counters, idempotency keys and last breaks of a space
 ///
 /// Stops nobody and changes nothing. Each entry is shown as it was at one moment, different entries at
 /// different ones. A lock that is free stays listed until its entry is needed for another name. "dead" is
@@ -30,9 +31,13 @@ pub(crate) struct Args {
     #[arg(default_value = "", hide_default_value = true)]
     prefix: OsString,
 
-    /// Show locks; without --locks, --limiters, --counters, --onces and --breaks all are shown
+    /// Show locks; without this and the next five all are shown
     #[arg(long)]
     locks: bool,
+
+    /// Show semaphores
+    #[arg(long)]
+    semaphores: bool,
 
     /// Show limiters
     #[arg(long)]
@@ -50,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     breaks: bool,
 
-    /// Leave out locks that are free and that nobody waits for; dead holders stay
+    /// Leave out locks and semaphores that are free and that nobody waits for; dead holders stay
     #[arg(long)]
     held: bool,
 
@@ -64,6 +69,8 @@ struct Contents {
     #[serde(skip_serializing_if = "Option::is_none")]
     locks: Option<Vec<LockRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    semaphores: Option<Vec<SemaphoreRow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     limiters: Option<Vec<LimiterRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<CounterRow>>,
@@ -74,10 +81,16 @@ struct Contents {
 }
 
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own")]
 struct LockRow {
     #[serde(flatten)]
     name: Name,
     held: bool,
+    /// Whether those who hold it share it.
+    shared: bool,
+    /// Each hold: one at most, unless it is shared. What is said of the holder is said of the one whose lease
+    /// lasts longest.
+    holds: Vec<HoldRow>,
     /// Whether the holder died, or ended, without releasing it.
     holder_dead: bool,
     /// Null if free, detached, or not known.
@@ -88,6 +101,37 @@ struct LockRow {
     lease_left_ns: u64,
     /// Null if free or not known.
     held_for_ns: Option<u64>,
+    waiters: u32,
+    /// Those that died while they waited, and are not among the others.
+    waiters_dead: u32,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct HoldRow {
+    token: u64,
+    /// How many of a semaphore's permits; left out for a lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permits: Option<u32>,
+    /// Whether it holds, and not merely by an expired lease or by a process that died.
+    live: bool,
+    /// Null if detached, or not known.
+    pid: Option<u32>,
+    detached: bool,
+    lease_left_ns: u64,
+    /// Null if not known.
+    held_for_ns: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct SemaphoreRow {
+    #[serde(flatten)]
+    name: Name,
+    permits: u32,
+    /// How many are taken, by holds that are over as well until somebody needs them.
+    taken: u32,
+    holds: Vec<HoldRow>,
     waiters: u32,
     /// Those that died while they waited, and are not among the others.
     waiters_dead: u32,
@@ -166,22 +210,38 @@ impl Contents {
     /// What there is in `space`; nothing if there is none.
     fn read(args: &Args, space: Option<&Space>) -> Result<Self, Error> {
         let prefix = printable::bytes(&args.prefix);
-        let all = !(args.locks || args.limiters || args.counters || args.onces || args.breaks);
+        let all = !(args.locks
+            || args.semaphores
+            || args.limiters
+            || args.counters
+            || args.onces
+            || args.breaks);
         let locks = || space.map_or_else(|| Ok(Vec::new()), |space| space.inspect(prefix));
+        let semaphores = || space.map_or_else(|| Ok(Vec::new()), |space| space.semaphores(prefix));
         let limiters = || space.map_or_else(|| Ok(Vec::new()), |space| space.limiters(prefix));
         let counters = || space.map_or_else(|| Ok(Vec::new()), |space| space.counters(prefix));
         let onces = || space.map_or_else(|| Ok(Vec::new()), |space| space.onces(prefix));
         let locks = (all || args.locks).then(locks);
+        let semaphores = (all || args.semaphores).then(semaphores);
         let limiters = (all || args.limiters).then(limiters);
         let counters = (all || args.counters).then(counters);
         let onces = (all || args.onces).then(onces);
         let breaks = (all || args.breaks).then(|| space.map_or_else(Vec::new, Space::breaks));
         let is_shown =
             |lock: &LockInfo| !args.held || lock.is_held || lock.is_holder_dead || lock.waiters > 0;
+        let is_used = |semaphore: &SemaphoreInfo| {
+            !args.held || !semaphore.holds.is_empty() || semaphore.waiters > 0
+        };
         Ok(Self {
             locks: locks.transpose()?.map(|locks| {
                 let shown = locks.into_iter().filter(is_shown);
                 shown.map(|lock| LockRow::new(&lock)).collect()
+            }),
+            semaphores: semaphores.transpose()?.map(|semaphores| {
+                let shown = semaphores.into_iter().filter(is_used);
+                shown
+                    .map(|semaphore| SemaphoreRow::new(&semaphore))
+                    .collect()
             }),
             limiters: limiters
                 .transpose()?
@@ -202,14 +262,19 @@ impl Contents {
     /// Each kind that has any entry as a table, with an empty line between two.
     fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         let locks = self.locks.as_deref().unwrap_or_default();
+        let semaphores = self.semaphores.as_deref().unwrap_or_default();
         let limiters = self.limiters.as_deref().unwrap_or_default();
         let counters = self.counters.as_deref().unwrap_or_default();
         let onces = self.onces.as_deref().unwrap_or_default();
         let breaks = self.breaks.as_deref().unwrap_or_default();
-        let tables: [(&str, Vec<_>); 5] = [
+        let tables: [(&str, Vec<_>); 6] = [
             (
                 "LOCK HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
-                locks.iter().map(LockRow::cells).collect(),
+                locks.iter().flat_map(LockRow::rows).collect(),
+            ),
+            (
+                "SEMAPHORE HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
+                semaphores.iter().flat_map(SemaphoreRow::rows).collect(),
             ),
             (
                 "LIMITER KEYS NAME",
@@ -249,6 +314,12 @@ impl LockRow {
             shown: printable::name(&lock.name),
             name: Name::new(&lock.name),
             held: lock.is_held,
+            shared: lock.is_shared,
+            holds: lock
+                .holds
+                .iter()
+                .map(|hold| HoldRow::new(hold, false))
+                .collect(),
             holder_dead: lock.is_holder_dead,
             holder_pid: lock
                 .holder_pid
@@ -269,6 +340,19 @@ impl LockRow {
         }
     }
 
+    /// A line for each who shares it; else one.
+    fn rows(&self) -> Vec<Vec<String>> {
+        if !self.shared || self.holds.is_empty() {
+            return vec![self.cells()];
+        }
+        let waiters = waiters(self.waiters, self.waiters_dead);
+        let row = |hold: &HoldRow| {
+            let state = if hold.live { "shared" } else { "dead" };
+            hold.cells(state.to_owned(), &waiters, &self.shown)
+        };
+        self.holds.iter().map(row).collect()
+    }
+
     fn cells(&self) -> Vec<String> {
         let none = || "-".to_owned();
         let passed = |ns| span::passed(Duration::from_nanos(ns));
@@ -282,10 +366,7 @@ impl LockRow {
             (false, true) => "dead",
             (false, false) => "free",
         };
-        let waiters = match self.waiters_dead {
-            0 => self.waiters.to_string(),
-            dead => format!("{} + {dead} dead", self.waiters),
-        };
+        let waiters = waiters(self.waiters, self.waiters_dead);
         vec![
             state.to_owned(),
             holder,
@@ -299,6 +380,86 @@ impl LockRow {
             waiters,
             self.shown.clone(),
         ]
+    }
+}
+
+fn waiters(alive: u32, dead: u32) -> String {
+    match dead {
+        0 => alive.to_string(),
+        dead => format!("{alive} + {dead} dead"),
+    }
+}
+
+impl HoldRow {
+    fn new(hold: &HoldInfo, has_permits: bool) -> Self {
+        Self {
+            token: hold.token,
+            permits: has_permits.then_some(hold.permits),
+            live: hold.is_live,
+            pid: hold.pid,
+            detached: hold.is_detached,
+            lease_left_ns: span::nanoseconds(hold.lease_left),
+            held_for_ns: hold.held_for.map(span::nanoseconds),
+        }
+    }
+
+    fn cells(&self, state: String, waiters: &str, name: &str) -> Vec<String> {
+        let none = || "-".to_owned();
+        let passed = |ns| span::passed(Duration::from_nanos(ns));
+        let holder = match self.pid {
+            _ if self.detached => "detached".to_owned(),
+            Some(pid) => format!("pid {pid}"),
+            None => none(),
+        };
+        vec![
+            state,
+            holder,
+            self.token.to_string(),
+            if self.live {
+                passed(self.lease_left_ns)
+            } else {
+                none()
+            },
+            self.held_for_ns.map_or_else(none, passed),
+            waiters.to_owned(),
+            name.to_owned(),
+        ]
+    }
+}
+
+impl SemaphoreRow {
+    fn new(semaphore: &SemaphoreInfo) -> Self {
+        Self {
+            shown: printable::name(&semaphore.name),
+            name: Name::new(&semaphore.name),
+            permits: semaphore.permits,
+            taken: semaphore.taken,
+            holds: semaphore
+                .holds
+                .iter()
+                .map(|hold| HoldRow::new(hold, true))
+                .collect(),
+            waiters: semaphore.waiters,
+            waiters_dead: semaphore.waiters_dead,
+        }
+    }
+
+    /// A line for each who has permits, with how many of how many; one for a semaphore that is free.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let waiters = waiters(self.waiters, self.waiters_dead);
+        let row = |hold: &HoldRow| {
+            let permits = hold.permits.unwrap_or_default();
+            let state = format!("{permits} of {}", self.permits);
+            let dead = if hold.live { "" } else { ", dead" };
+            hold.cells(format!("{state}{dead}"), &waiters, &self.shown)
+        };
+        if !self.holds.is_empty() {
+            return self.holds.iter().map(row).collect();
+        }
+        let none = || "-".to_owned();
+        let state = format!("0 of {}", self.permits);
+        let (waiters, name) = (waiters, self.shown.clone());
+        vec![vec![state, none(), none(), none(), none(), waiters, name]]
     }
 }
 

@@ -3,21 +3,24 @@
 //!
 //! ```text
 //!            ┌── token     no CMD: take and print, release, renew
-//!  Args ─────┼── turn      waits for the lock, and leaves the queue when it is to end
-//!            └── run       keeps the lock, and has CMD supervised (crate::supervise)
+//!  Args ─────┼── wanted    which lock, and how, or how many permits of which semaphore
+//!            ├── turn      waits for it, and leaves the queue when it is to end
+//!            └── run       keeps it, and has CMD supervised (crate::supervise)
 //! ```
 
 mod run;
 mod token;
 mod turn;
+mod wanted;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{EngineError, Hold, Lock, LockInfo, Space, Span};
+use sprag::{EngineError, Hold, Space, Span};
 
+use self::wanted::{Subject, Wanted};
 use crate::at::{At, is_bad_url};
 use crate::shown::Shown;
 use crate::supervise::{Failure, Loss, TTL_MIN, Times};
@@ -56,7 +59,7 @@ Examples:
   token=$(sprag lock --acquire --wait 5s --ttl 10m deploy) || exit
   sprag lock --release \"$token\" deploy";
 
-/// Run a command under a lock, one at a time
+/// Run a command under a lock, one at a time, or so many at a time
 ///
 /// Waits for the lock NAME in the space that --at names, runs CMD, and releases the lock when CMD ends.
 /// No shell is involved. CMD finds the lock's name in SPRAG_KEY and its fencing token in SPRAG_TOKEN.
@@ -66,21 +69,41 @@ Examples:
 /// SIGKILL before the lease ends. If sprag is killed, CMD is killed with it. A sprag that is stopped can
 /// do neither: where a late write would do harm, let the resource check SPRAG_TOKEN.
 ///
+/// With --shared several hold the lock at once, and whoever wants it without waits for all of them. With --of
+/// NAME is a semaphore, which so many hold at once. All are served in the order in which they came.
+///
 /// Without CMD, --acquire, --release and --renew let a script hold a lock between commands.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::doc_markdown,
     reason = "users read it as help, where backticks stand for nothing"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(
     override_usage = "sprag lock [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --shared [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --of PERMITS [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --acquire [OPTIONS] NAME\n       \
-        sprag lock --release TOKEN NAME\n       \
-        sprag lock --renew TOKEN [--ttl DURATION] NAME",
+        sprag lock --release TOKEN [--of PERMITS] NAME\n       \
+        sprag lock --renew TOKEN [--of PERMITS] [--ttl DURATION] NAME",
     after_help = EXIT_CODES,
     group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"])
 )]
 pub(crate) struct Args {
+    /// Hold the lock beside others who share it so, instead of alone
+    #[arg(short, long, conflicts_with_all = ["of", "release", "renew"])]
+    shared: bool,
+
+    /// Take permits of the semaphore NAME, which has this many in all, instead of a lock
+    ///
+    /// 1 to 16777215, the same for all who use the semaphore. Say it for --release and --renew as well.
+    #[arg(long, value_name = "PERMITS", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true)]
+    of: Option<u32>,
+
+    /// How many permits to take at once, instead of 1; as many as --of says at most
+    #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "of", conflicts_with_all = ["release", "renew"])]
+    permits: Option<u32>,
+
     /// Do not wait: if the lock is not free, give up at once
     #[arg(short = 'n', long = "try", conflicts_with_all = ["wait", "release", "renew"])]
     is_try: bool,
@@ -163,31 +186,31 @@ pub(crate) enum Error {
     #[error(transparent)]
     Argument(sprag::Error),
     /// The lock is not free.
-    #[error("the lock {name} is not free; try again later, or wait for it with --wait 5s")]
-    Busy { name: Shown, code: u8 },
+    #[error("the {subject} is not free; try again later, or wait for it with --wait 5s")]
+    Busy { subject: Subject, code: u8 },
     /// It is part of the command that the lock is held for.
     #[error(
-        "the lock {name} is held by the command that this is part of (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
+        "the {subject} is held by the command that this is part of (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
     )]
-    Nested { name: Shown, token: u64 },
+    Nested { subject: Subject, token: u64 },
     /// The lock's turn did not come in time.
-    #[error("the lock {name} was not free within {}; try again later, or wait longer", Span(*wait))]
+    #[error("the {subject} was not free within {}; try again later, or wait longer", Span(*wait))]
     TimedOut {
-        name: Shown,
+        subject: Subject,
         wait: Duration,
         code: u8,
     },
     /// The token isn't the holder's.
     #[error(
-        "the lock {name} is not held under token {token}: it was released, broken, or its lease is over; stop what it protected and take it again"
+        "the {subject} is not held under token {token}: it was released, broken, or its lease is over; stop what it protected and take it again"
     )]
-    NotHeld { name: Shown, token: u64 },
+    NotHeld { subject: Subject, token: u64 },
     /// The lock was lost while CMD ran.
     #[error(
-        "the lock {name} (token {token}) was lost: {loss}; {command} {ending}: check what it left undone"
+        "the {subject} (token {token}) was lost: {loss}; {command} {ending}: check what it left undone"
     )]
     Lost {
-        name: Shown,
+        subject: Subject,
         token: u64,
         loss: Loss,
         command: Shown,
@@ -314,30 +337,52 @@ impl Args {
         }
     }
 
-    /// Takes the lock, waiting as the arguments say.
-    fn take<'s>(&self, space: &Space, lock: &Lock<'s>) -> Result<Hold<'s>, Error> {
-        let name = || Shown::of_bytes(&lock.name());
-        if let Some(hold) = lock.try_acquire().map_err(Error::Space)? {
+    /// What NAME is, and how it is wanted.
+    fn wanted<'s>(&self, space: &'s Space, name: &OsStr) -> Result<Wanted<'s>, Error> {
+        let name = printable::bytes(name);
+        let wanted = match self.of {
+            Some(of) => {
+                let permits = self.permits.unwrap_or(1);
+                if permits > of {
+                    return Err(Error::Usage(format!(
+                        "--permits is {permits}; it must be 1 to {of}, as many as --of says that there are"
+                    )));
+                }
+                let semaphore = space.semaphore(name, of);
+                semaphore.map(|semaphore| Wanted::Permits(semaphore, permits))
+            }
+            None if self.shared => space.lock(name).map(Wanted::Shared),
+            None => space.lock(name).map(Wanted::Alone),
+        };
+        wanted
+            .and_then(|wanted| wanted.ttl(self.ttl))
+            .map_err(Error::Argument)
+    }
+
+    /// Takes what is wanted, waiting as the arguments say.
+    fn take<'s>(&self, space: &Space, wanted: &Wanted<'s>) -> Result<Hold<'s>, Error> {
+        if let Some(hold) = wanted.try_acquire().map_err(Error::Space)? {
             return Ok(hold);
         }
+        let subject = wanted.subject();
         if self.is_try {
             let code = self.conflict_exit_code.unwrap_or(code::BUSY);
-            return Err(Error::Busy { name: name(), code });
+            return Err(Error::Busy { subject, code });
         }
-        if let Some(token) = token_of_parent(space, &lock.name())? {
-            return Err(Error::Nested {
-                name: name(),
-                token,
-            });
+        if let Some(token) = token_of_parent(space, wanted)? {
+            return Err(Error::Nested { subject, token });
         }
         loop {
-            if let Some(hold) = turn::wait(lock, self.wait)? {
+            if let Some(hold) = turn::wait(wanted, self.wait)? {
                 return Ok(hold);
             }
             if let Some(wait) = self.wait {
                 let code = self.conflict_exit_code.unwrap_or(code::TIMED_OUT);
-                let name = name();
-                return Err(Error::TimedOut { name, wait, code });
+                return Err(Error::TimedOut {
+                    subject,
+                    wait,
+                    code,
+                });
             }
         }
     }
@@ -356,7 +401,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
         Task::Release(token) | Task::Renew(token) => {
             at.open_to_look().map_err(|error| match error {
                 sprag::Error::Engine(EngineError::NotFound { .. }) => Error::NotHeld {
-                    name: Shown::of(name),
+                    subject: Subject::new(args.of.is_some(), printable::bytes(name)),
                     token,
                 },
                 error => of_opening(error),
@@ -364,37 +409,35 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
         }
         Task::Run(_) | Task::Acquire => at.open().map_err(of_opening),
     }?;
-    let lock = space
-        .lock(printable::bytes(name))
-        .and_then(|lock| lock.ttl(args.ttl))
-        .map_err(Error::Argument)?;
+    let wanted = args.wanted(&space, name)?;
     match task {
         Task::Run(command) => {
             let times = Times {
                 ttl: args.ttl,
                 kill_after: args.kill_after,
             };
-            run::run(args.take(&space, &lock)?, name, command, times)
+            let hold = args.take(&space, &wanted)?;
+            run::run(hold, wanted.subject(), name, command, times)
         }
-        Task::Acquire => token::acquire(args.take(&space, &lock)?, &lock, args, out),
-        Task::Release(token) => token::release(&lock, token, args, out),
-        Task::Renew(token) => token::renew(&lock, token, args, out),
+        Task::Acquire => token::acquire(args.take(&space, &wanted)?, &wanted, args, out),
+        Task::Release(token) => token::release(&wanted, token, args, out),
+        Task::Renew(token) => token::renew(&wanted, token, args, out),
     }
 }
 
-/// The token under which a command that this one is part of holds the lock, by what its `sprag lock` put
-/// into the environment and by the space's own word: the environment may be an old one, or another space's.
-fn token_of_parent(space: &Space, name: &[u8]) -> Result<Option<u64>, Error> {
-    let is_named = std::env::var_os(KEY).is_some_and(|key| printable::bytes(&key) == name);
+/// The token under which a command that this one is part of holds what is wanted, so that it would wait for
+/// itself: by what its `sprag lock` put into the environment and by the space's own word, for the environment
+/// may be an old one, or another space's.
+fn token_of_parent(space: &Space, wanted: &Wanted<'_>) -> Result<Option<u64>, Error> {
+    let is_named = std::env::var_os(KEY).is_some_and(|key| printable::bytes(&key) == wanted.name());
     let token = std::env::var(TOKEN)
         .ok()
         .and_then(|token| token.parse().ok());
     let Some(token) = token.filter(|_| is_named) else {
         return Ok(None);
     };
-    let locks = space.inspect(name).map_err(Error::Space)?;
-    let is_held = |lock: &LockInfo| lock.name == name && lock.is_held && lock.token == token;
-    Ok(locks.iter().any(is_held).then_some(token))
+    let waits_for_itself = wanted.waits_for(space, token).map_err(Error::Space)?;
+    Ok(waits_for_itself.then_some(token))
 }
 
 /// Tells a URL that means nothing from a space that can't be opened.

@@ -123,6 +123,7 @@ enum State {
         len_bytes: u64,
         locks_cap: u32,
         limiter_keys_cap: u32,
+        permits_cap: u32,
         created_unix_ns: u64,
     },
     Unreadable {
@@ -223,6 +224,7 @@ fn row(url: &str, at: &At, path: String) -> Row {
             len_bytes: info.len_bytes,
             locks_cap: info.caps.objects,
             limiter_keys_cap: info.caps.limiter_keys,
+            permits_cap: info.caps.permits,
             created_unix_ns: info.created_unix_ns,
         },
         Err(error) => State::Unreadable {
@@ -428,6 +430,7 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
             ("limiter keys", old.limiter_keys, caps.limiter_keys),
             ("sessions", old.sessions, caps.sessions),
             ("waiters", old.waiters, caps.waiters),
+            ("permits", old.permits, caps.permits),
             ("key chunks", old.key_chunks, caps.key_chunks),
         ]
         .into_iter()
@@ -441,10 +444,13 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
 /// In the words of the command's options what a resize fails at.
 fn of_resizing(error: sprag::Error, before: &Info) -> Error {
     let option = |what: &str| match what {
-        "objects cap" | "lock, semaphore, fence, counter, limiter or once" => "--locks",
+        "objects cap" => "--locks",
+        // Whatever else there is beside locks.
+        what if what.starts_with("lock, ") => "--locks",
         "limiter keys cap" | "limiter key" => "--limiter-keys",
         "sessions cap" => "--sessions",
         "waiters cap" => "--waiters",
+        "permits cap" => "--permits",
         _ => "--key-chunks",
     };
     Error::Usage(match error {

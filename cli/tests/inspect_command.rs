@@ -95,7 +95,15 @@ fn kinds_are_shown_as_asked_for() {
     space.counter("none").unwrap().add(-1).unwrap();
     let all = inspect(&regions, &url, "");
     let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["breaks", "counters", "limiters", "locks", "onces"]);
+    let all_keys = [
+        "breaks",
+        "counters",
+        "limiters",
+        "locks",
+        "onces",
+        "semaphores",
+    ];
+    assert_eq!(keys, all_keys);
     assert_eq!(all["counters"], json!([{"name": "hits", "number": -3}]));
     assert_eq!(
         all["limiters"],
@@ -221,7 +229,7 @@ fn looking_and_breaking_create_nothing() {
             ("inspect --held jobs/", "nothing to show\n"),
             (
                 "inspect --json",
-                "{\"locks\":[],\"limiters\":[],\"counters\":[],\"onces\":[],\"breaks\":[]}\n",
+                "{\"locks\":[],\"semaphores\":[],\"limiters\":[],\"counters\":[],\"onces\":[],\"breaks\":[]}\n",
             ),
             ("inspect --json --locks", "{\"locks\":[]}\n"),
             ("region ls", "no regions\n"),

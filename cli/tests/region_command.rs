@@ -128,6 +128,7 @@ fn resizing_keeps_what_limiters_know_and_tokens_rise() {
             "--sessions 4096 is out of bounds; it must be 1 to 4095",
         ),
         ("region resize r --waiters 65537", 2, "--waiters 65537 is"),
+        ("region resize r --permits 65537", 2, "--permits 65537 is"),
         ("region resize r --key-chunks 0", 2, "--key-chunks 0 is"),
         ("region resize nosuch --locks 9", 2, "no region"),
     ] {

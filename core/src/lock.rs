@@ -52,7 +52,7 @@ use crate::region::memory::Line;
 use crate::session::{Process, SessionId};
 use crate::sync::{Word, fence_after_exchange};
 use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
-use coarse::{COARSE, LOOKS, is_shut};
+use coarse::{COARSE, is_shut, looks};
 use core::sync::atomic::Ordering::{Acquire, Release};
 use engaged::{Engaged, is_engaged};
 use state::{QUEUE, TIME_US_MAX, TOKEN};
@@ -317,7 +317,7 @@ impl Engine {
     pub(crate) fn is_settled(&self, found: &Found) -> bool {
         let (word, own) = (self.region.wide(found.at), self.region.word(found.at + OWN));
         let token = State::decode(found.state).token;
-        for _ in 0..LOOKS {
+        for _ in 0..looks() {
             // Acquire: pairs with the release in `note_granted`.
             if own.load(Acquire) & 0xfff == token & 0xfff {
                 return true;
@@ -375,19 +375,16 @@ impl Engine {
 
     /// Frees a hold by what it is of and its token.
     pub fn release_by_name(&self, of: HoldOf, name: &Name, token: u64, now_ns: u64) -> Released {
-        let object = self.object(of.kind(), name);
-        match self.find_object(&object) {
-            Some(found) => match self.permit_of_token(found.cell, token) {
-                Some((index, hold)) => self.release_by_permit(index, hold, now_ns),
-                None => {
-                    let (cell, token) = self.hold_of_token(&found, token);
-                    self.release_slowly(cell, now_ns, |state| {
-                        state.holder.is_some() && state.token == token
-                    })
-                }
-            },
-            None => Released::NotHeld,
+        let Some(found) = self.find_object(&self.object(of.kind(), name)) else {
+            return Released::NotHeld;
+        };
+        if let Some((index, hold)) = self.permit_of_token(found.cell, token) {
+            return self.release_by_permit(index, hold, now_ns);
         }
+        let (cell, token) = self.hold_of_token(&found, token);
+        self.release_slowly(cell, now_ns, |state| {
+            state.holder.is_some() && state.token == token
+        })
     }
 
     /// The cell and the token of the hold that a lock is held by under `token`: its own, or its leader's.

@@ -39,7 +39,7 @@ mod stopped;
 
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
-use crate::lock::coarse::LOOKS;
+use crate::lock::coarse::looks;
 use crate::lock::{Grant, State, until_us};
 use crate::object::{OWN, Objects, TOKEN_BITS, TOKEN_MAX};
 use crate::pool::{Mode, Pool, Step, has_same_step, is_pooled};
@@ -180,12 +180,15 @@ pub(crate) fn count_of(region: &Region, by: SessionId, now_us: u64) -> u32 {
     (0..region.caps().permits).filter(is_its).count() as u32
 }
 
-/// Calls `visit` with each permit that names `cell`, until it returns false.
+/// Calls `visit` with each permit that names `cell`, until it returns false. A word that no step makes is
+/// skipped: no step could change it either.
 pub(crate) fn for_each(region: &Region, cell: u32, mut visit: impl FnMut(u32, Permit) -> bool) {
     let high = region.word(header::PERMITS_HIGH).load(Acquire);
     for index in 0..high.min(region.caps().permits.into()) as u32 {
-        let permit = Permit::decode(region.wide(region.permit_at(index)).load());
-        if permit.phase != FREE && permit.cell == cell && !visit(index, permit) {
+        let word = region.wide(region.permit_at(index)).load();
+        let permit = Permit::decode(word);
+        let is_its = permit.phase != FREE && permit.cell == cell && permit.encode() == word;
+        if is_its && !visit(index, permit) {
             return;
         }
     }
@@ -256,7 +259,7 @@ impl Engine {
     /// As [`is_settled`](Self::is_settled), of a permit that was found active.
     fn is_permit_settled(&self, index: u32, permit: Permit) -> bool {
         let since = self.region.word(self.region.permit_at(index) + SINCE);
-        for _ in 0..LOOKS {
+        for _ in 0..looks() {
             // Acquire: pairs with the release in `note_permit`.
             if since.load(Acquire) != 0 {
                 return true;

@@ -80,21 +80,36 @@ impl Engine {
         })
     }
 
-    /// Calls `visit` with each semaphore whose name begins with `prefix`, in no particular order.
+    /// Calls `visit` with each semaphore whose name begins with `prefix`, in no particular order. One that
+    /// changes meanwhile is seen before or after, never in between.
     pub fn for_each_semaphore(
         &self,
         prefix: &[u8],
         now_ns: u64,
         mut visit: impl FnMut(SemaphoreStatus),
     ) {
-        self.objects.for_each(&self.region, |cell, at, state| {
-            if !is_pooled(state) || Objects::kind(&self.region, at) != Kind::Semaphore as u8 {
-                return;
+        self.objects.for_each(&self.region, |cell, _, state| {
+            if is_pooled(state)
+                && let Some(status) = self.semaphore_status(cell, now_ns)
+                && status.name.starts_with(prefix)
+            {
+                visit(status);
+            }
+        });
+    }
+
+    fn semaphore_status(&self, cell: u32, now_ns: u64) -> Option<SemaphoreStatus> {
+        let at = self.objects.at(cell);
+        for _ in 0..ROUNDS_MAX {
+            let state = self.region.wide(at).load();
+            let kind = Objects::kind(&self.region, at);
+            if !is_pooled(state) || kind != Kind::Semaphore as u8 {
+                return None;
             }
             let name = Objects::name(&self.region, at);
             let found = Found { cell, at, state };
-            if !name.starts_with(prefix) || !found.is_unchanged(&self.region) {
-                return;
+            if !found.is_unchanged(&self.region) {
+                continue;
             }
             let pool = Pool::decode(state);
             let (waiters, waiters_dead) = if pool.queue {
@@ -102,7 +117,7 @@ impl Engine {
             } else {
                 (0, 0)
             };
-            visit(SemaphoreStatus {
+            return Some(SemaphoreStatus {
                 name,
                 capacity: pool.terms,
                 used: pool.used,
@@ -110,7 +125,8 @@ impl Engine {
                 waiters,
                 waiters_dead,
             });
-        });
+        }
+        None
     }
 }
 

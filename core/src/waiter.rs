@@ -810,7 +810,8 @@ impl Engine {
         let pool = Pool::decode(raw);
         match wants {
             ALONE => pool.used == 0,
-            UPGRADE => pool.used == 1,
+            // Not if its hold is gone, which it finds out by itself.
+            UPGRADE => pool.used == 1 && pool.mode() != Mode::Shared,
             amount if Objects::is_lock(&self.region, self.objects.at(cell)) => {
                 amount == 1 && pool.mode() == Mode::Shared
             }

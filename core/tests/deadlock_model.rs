@@ -220,7 +220,7 @@ impl World {
                 }
             }
             Poll::Waiting { .. } => {
-                assert!(!is_deadlocked, "{who} waits for itself, and is not told")
+                assert!(!is_deadlocked, "{who} waits for itself, and is not told");
             }
             Poll::Deadlock(deadlock) => {
                 assert!(is_deadlocked, "{who} is told of what is none: {deadlock}");

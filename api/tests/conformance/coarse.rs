@@ -153,7 +153,7 @@ pub(crate) fn a_deadlock_over_a_partition_and_several_locks_is_told(tier: &impl 
     let a = two.lock("a").unwrap().acquire().unwrap();
     // Who comes for another lock of the partition is refused once somebody waits for that.
     let is_beside = |name: &String| space.partition_of(name) == space.partition_of("a");
-    let beside = (0..)
+    let beside = (0..10_000)
         .map(|i| format!("beside {i}"))
         .find(is_beside)
         .unwrap();

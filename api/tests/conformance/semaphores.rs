@@ -65,11 +65,11 @@ pub(crate) fn permits_of_one_whose_lease_is_over_come_back(tier: &impl Tier) {
     let short = semaphore.clone().ttl(Duration::from_millis(1)).unwrap();
     let mut late = short.acquire(2).unwrap();
     let mut one = semaphore.acquire(1).unwrap();
-    let all = semaphore.acquire_timeout(2, Duration::from_secs(60));
+    let all = semaphore.acquire_timeout(2, Duration::from_mins(1));
     assert!(all.unwrap().is_some_and(|two| two.is_held()));
     assert!(matches!(late.renew(), Err(Error::Lost { .. })));
     assert!(matches!(late.release(), Err(Error::Lost { .. })));
-    one.extend(Duration::from_secs(60)).unwrap();
+    one.extend(Duration::from_mins(1)).unwrap();
     one.keep_alive(KeepAlive::default()).unwrap();
     one.renew().unwrap();
     assert!(one.is_held());

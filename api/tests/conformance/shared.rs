@@ -56,7 +56,7 @@ pub(crate) fn a_second_who_upgrades_is_told_and_keeps_its_share(tier: &impl Tier
         let upgrading = scope.spawn(|| one.upgrade());
         until(|| waiters(&space, "a") == 1);
         assert!(matches!(
-            two.upgrade_timeout(Duration::from_secs(60)),
+            two.upgrade_timeout(Duration::from_mins(1)),
             Err(Error::UpgradeConflict { .. })
         ));
         assert!(two.is_held());
@@ -104,10 +104,10 @@ pub(crate) fn each_share_has_a_lease_of_its_own(tier: &impl Tier) {
     assert!(short.renew().is_err_and(|error| lost(&error)));
     assert!(short.upgrade().is_err_and(|error| lost(&error)));
     assert!(short.downgrade().is_err_and(|error| lost(&error)));
-    long.extend(Duration::from_secs(60)).unwrap();
+    long.extend(Duration::from_mins(1)).unwrap();
     assert!(long.lease_left() > Duration::from_secs(50));
     long.renew().unwrap();
-    assert!(long.upgrade_timeout(Duration::from_secs(60)).unwrap());
+    assert!(long.upgrade_timeout(Duration::from_mins(1)).unwrap());
     assert!(!long.is_shared());
     assert!(short.release().is_err_and(|error| lost(&error)));
     assert!(long.is_held());
@@ -127,14 +127,17 @@ pub(crate) fn a_share_that_is_kept_alive_stays_so_through_downgrade_and_upgrade(
         ..KeepAlive::default()
     })
     .unwrap();
-    for _ in 0..20 {
-        hold.downgrade().unwrap();
-        assert!(lock.try_acquire_shared().unwrap().is_some());
-        hold.upgrade().unwrap();
-    }
-    hold.downgrade().unwrap();
     let other = tier.another(&space);
     let other = other.lock("a").unwrap();
+    hold.downgrade().unwrap();
+    assert!(other.acquire_timeout(3 * ttl).unwrap().is_none());
+    assert!(hold.is_held(), "renewed for longer than the lease was");
+    for _ in 0..20 {
+        assert!(lock.try_acquire_shared().unwrap().is_some());
+        hold.upgrade().unwrap();
+        hold.downgrade().unwrap();
+    }
+    hold.upgrade().unwrap();
     assert!(other.acquire_timeout(3 * ttl).unwrap().is_none());
     assert!(hold.is_held(), "renewed for longer than the lease was");
     assert_eq!(lost.load(Ordering::SeqCst), 0);
@@ -263,7 +266,7 @@ pub(crate) fn futures_of_shares_are_woken_and_leave_nothing_when_dropped(tier: &
             .into_iter()
             .map(|share| share.join().unwrap())
             .collect();
-        assert!(shares.iter().all(|share| share.is_held()));
+        assert!(shares.iter().all(sprag::Hold::is_held));
     });
     assert_eq!(waiters(&space, "a"), 0);
     assert!(lock.try_acquire().unwrap().is_some());

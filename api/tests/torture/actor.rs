@@ -289,7 +289,7 @@ impl Actor {
                 entry.end(Outcome::Yes, held.token());
                 true
             }
-            Ok(false) | Err(Error::Lost { .. }) => {
+            Ok(false) | Err(Error::Lost { .. } | Error::UpgradeConflict { .. }) => {
                 entry.end(Outcome::No, 0);
                 false
             }

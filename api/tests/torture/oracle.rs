@@ -273,7 +273,12 @@ fn judge_exclusion(
                     && !std::ptr::eq(*end, hold)
                     && match end.outcome {
                         // A break of shares ends all that there are.
-                        Outcome::Yes if end.op == Op::BreakShared => end.end_ns > hold.start_ns,
+                        Outcome::Yes
+                            if end.op == Op::BreakShared
+                                || (end.op == Op::Break && hold.part < WHOLE) =>
+                        {
+                            end.end_ns > hold.start_ns
+                        }
                         Outcome::Yes => end.token == hold.token && end.end_ns > hold.start_ns,
                         Outcome::No => false,
                         Outcome::Unknown => true,
@@ -477,11 +482,16 @@ mod tests {
         assert!(found(&journal, "two hold it"));
 
         journal.reset();
-        for by in 1..=3 {
-            grant(&journal, by, by).set_part(WHOLE / 3);
+        let shares = [1, 2, 3, 4].map(|by| {
+            let entry = grant(&journal, by, by);
+            entry.set_part(WHOLE / 4);
+            entry
+        });
+        for entry in &shares {
+            entry.leave();
         }
         assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
-        grant(&journal, 4, 4).set_part(1);
+        shares[0].set_part(WHOLE / 4 + 1);
         assert!(found(&journal, "too many have a part"));
 
         journal.reset();

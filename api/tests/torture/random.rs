@@ -2,7 +2,7 @@
 //! of an operation, some from outside at any moment; others stop before a random step and go on a while
 //! later. The journal is judged after each.
 
-use crate::actor::{Actor, Begin, LONG, name_of};
+use crate::actor::{Actor, Begin, LONG, PERMITS, name_of};
 use crate::journal::{Journal, Op, RECORDS};
 use crate::oracle::{Bucket, Rules, judge};
 use crate::process::{Fate, alone, fork, hang_guard, in_lanes, now_ns, poll, shared_words, signal};
@@ -22,7 +22,7 @@ const WORKERS: usize = 4;
 const LANES: usize = 3;
 /// No operation takes more steps; a change of a limit looks at each cell of a table with room.
 const STEPS_MAX: usize = 1 << 15;
-const OPS: usize = 64;
+const OPS: usize = 96;
 
 /// Every table full, everything reclaimed and displaced all the time.
 const TIGHT: Caps = Caps {
@@ -42,8 +42,11 @@ const ROOMY: Caps = Caps {
     ..TIGHT
 };
 
+/// A semaphore's name, beside the locks'.
+const POOL: u64 = 9;
+
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 26] = [
+const MIX: [Op; 36] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -70,6 +73,16 @@ const MIX: [Op; 26] = [
     Op::LookOnce,
     Op::OpenSession,
     Op::CloseSession,
+    Op::Share,
+    Op::ShareWait,
+    Op::ReleaseShare,
+    Op::RenewShare,
+    Op::Upgrade,
+    Op::UpgradeWait,
+    Op::DowngradeUpgraded,
+    Op::TakePermits,
+    Op::WaitPermits,
+    Op::ReleasePermits,
 ];
 
 const END: usize = 0;
@@ -172,7 +185,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..24) {
+        match self.random.u32(0..28) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -263,6 +276,8 @@ impl Worker {
                 self.actor.get(&plain, STRIPED);
             }
             19..=21 => self.do_once(space),
+            22..=24 => self.share_for_a_while(space, key),
+            25 | 26 => self.take_permits(space),
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
                 let token = tokens.fetch_add(1, SeqCst) + 4 - self.random.u64(0..4);
@@ -324,6 +339,60 @@ impl Worker {
                 let op = self.op(Op::LookOnce);
                 self.actor.look(op, space, key);
             }
+        }
+    }
+
+    /// Shares a lock, and goes on to have it alone and to share it again.
+    fn share_for_a_while(&mut self, space: &Space, key: u64) {
+        let ttl = [
+            Duration::from_millis(2),
+            Duration::from_millis(10),
+            LONG_TTL,
+        ][self.random.usize(0..3)];
+        let timeout = Duration::from_millis(self.random.u64(0..4));
+        let op = self.op(if timeout.is_zero() {
+            Op::Share
+        } else {
+            Op::ShareWait
+        });
+        let Ok(Some(mut held)) = self.actor.share(op, space, key, ttl, timeout) else {
+            return;
+        };
+        for _ in 0..self.random.u32(0..3) {
+            let timeout = Duration::from_millis(self.random.u64(0..4));
+            let op = self.op(if timeout.is_zero() {
+                Op::Upgrade
+            } else {
+                Op::UpgradeWait
+            });
+            if self.actor.upgrade(op, &mut held, timeout) {
+                let op = self.op(Op::DowngradeUpgraded);
+                if !self.actor.downgrade(op, &mut held) {
+                    break;
+                }
+            }
+            let op = self.op(Op::RenewShare);
+            if !self.actor.renew(op, &mut held) {
+                break;
+            }
+        }
+        let op = self.op(Op::ReleaseShare);
+        self.actor.release(op, held);
+    }
+
+    fn take_permits(&mut self, space: &Space) {
+        let ttl = [Duration::from_millis(10), LONG_TTL][self.random.usize(0..2)];
+        let timeout = Duration::from_millis(self.random.u64(0..4));
+        let op = self.op(if timeout.is_zero() {
+            Op::TakePermits
+        } else {
+            Op::WaitPermits
+        });
+        let permits = self.random.u32(1..=PERMITS);
+        let taken = self.actor.permits(op, space, POOL, permits, ttl, timeout);
+        if let Ok(Some(held)) = taken {
+            let op = self.op(Op::ReleasePermits);
+            self.actor.release(op, held);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sprag::{Hold, KeepAlive};
 
 use super::Error;
-use crate::shown::Shown;
+use super::wanted::Subject;
 use crate::supervise::{self, Claim, Loss, Supervisor, Times};
 
 impl Claim for Hold<'_> {
@@ -21,6 +21,7 @@ impl Claim for Hold<'_> {
 /// main thread.
 pub(super) fn run(
     mut hold: Hold<'_>,
+    subject: Subject,
     name: &OsStr,
     command: &[OsString],
     times: Times,
@@ -48,7 +49,7 @@ pub(super) fn run(
     };
     if let Some(loss) = loss {
         return Err(Error::Lost {
-            name: Shown::of(name),
+            subject,
             token,
             loss,
             command: supervise::shown(command),

@@ -1,15 +1,15 @@
-//! Locks held by a script, between commands: taken, released and renewed by their token.
+//! What a script holds between commands: taken, released and renewed by its token.
 
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use sprag::{Hold, Lock};
+use sprag::Hold;
 
+use super::wanted::Wanted;
 use super::{Args, Error};
 use crate::printable::Name;
-use crate::shown::Shown;
 use crate::{output, span};
 
 /// What was done, as `--json` prints it.
@@ -39,50 +39,50 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 /// for nothing, so it is told first: when that fails, the hold is released.
 pub(super) fn acquire(
     hold: Hold<'_>,
-    lock: &Lock<'_>,
+    wanted: &Wanted<'_>,
     args: &Args,
     out: &mut impl Write,
 ) -> Result<ExitCode, Error> {
     let token = hold.token();
     let told = if args.json {
-        output::json(out, &report("acquired", lock, token, Some(args.ttl)))
+        output::json(out, &report("acquired", wanted, token, Some(args.ttl)))
     } else {
         writeln!(out, "{token}")
     };
     told.and_then(|()| out.flush())
         .map_err(|source| Error::Write {
             source,
-            outcome: "the lock was released again",
+            outcome: "what was acquired was released again",
         })?;
     let detached = hold.detach();
-    detached.map_err(|error| of_token(error, lock, token))?;
+    detached.map_err(|error| of_token(error, wanted, token))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Releases the lock that is held under `token`.
 pub(super) fn release(
-    lock: &Lock<'_>,
+    wanted: &Wanted<'_>,
     token: u64,
     args: &Args,
     out: &mut impl Write,
 ) -> Result<ExitCode, Error> {
-    let released = lock.release_token(token);
-    released.map_err(|error| of_token(error, lock, token))?;
-    let report = report("released", lock, token, None);
-    tell(&report, args, out, "the lock was released all the same")
+    let released = wanted.release_token(token);
+    released.map_err(|error| of_token(error, wanted, token))?;
+    let report = report("released", wanted, token, None);
+    tell(&report, args, out, "it was released all the same")
 }
 
 /// Starts the lease of the hold under `token` anew.
 pub(super) fn renew(
-    lock: &Lock<'_>,
+    wanted: &Wanted<'_>,
     token: u64,
     args: &Args,
     out: &mut impl Write,
 ) -> Result<ExitCode, Error> {
-    let renewed = lock.renew_token(token);
-    renewed.map_err(|error| of_token(error, lock, token))?;
-    let report = report("renewed", lock, token, Some(args.ttl));
-    tell(&report, args, out, "the lock was renewed all the same")
+    let renewed = wanted.renew_token(token);
+    renewed.map_err(|error| of_token(error, wanted, token))?;
+    let report = report("renewed", wanted, token, Some(args.ttl));
+    tell(&report, args, out, "it was renewed all the same")
 }
 
 fn tell(
@@ -98,20 +98,20 @@ fn tell(
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_token(error: sprag::Error, lock: &Lock<'_>, token: u64) -> Error {
+fn of_token(error: sprag::Error, wanted: &Wanted<'_>, token: u64) -> Error {
     match error {
         sprag::Error::Lost { .. } => Error::NotHeld {
-            name: Shown::of_bytes(&lock.name()),
+            subject: wanted.subject(),
             token,
         },
         _ => Error::Space(error),
     }
 }
 
-fn report(did: &'static str, lock: &Lock<'_>, token: u64, ttl: Option<Duration>) -> Report {
+fn report(did: &'static str, wanted: &Wanted<'_>, token: u64, ttl: Option<Duration>) -> Report {
     Report {
         did,
-        name: Name::new(&lock.name()),
+        name: Name::new(&wanted.name()),
         token,
         ttl_ns: ttl.map(span::nanoseconds),
     }

@@ -15,18 +15,19 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use libc::c_int;
-use sprag::{Hold, Lock};
+use sprag::Hold;
 
 use super::Error;
+use super::wanted::Wanted;
 use crate::supervise::signals;
 use crate::{clock, span};
 
 /// What ends a wait.
 const ENDING: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// Waits for the turn of `lock`, for at most `timeout`; `None` if it did not come.
+/// Waits for the turn for what is `wanted`, for at most `timeout`; `None` if it did not come.
 pub(super) fn wait<'s>(
-    lock: &Lock<'s>,
+    wanted: &Wanted<'s>,
     timeout: Option<Duration>,
 ) -> Result<Option<Hold<'s>>, Error> {
     let system = |source| Error::System {
@@ -42,7 +43,7 @@ pub(super) fn wait<'s>(
         end.set_nonblocking(true).map_err(system)?;
     }
     let waker = Waker::from(Arc::new(Bell(bell)));
-    let mut turn = pin!(Some(lock.acquire_async()));
+    let mut turn = pin!(Some(wanted.acquire_async().map_err(Error::Space)?));
     loop {
         let Some(acquire) = turn.as_mut().as_pin_mut() else {
             return Ok(None);

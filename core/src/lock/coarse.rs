@@ -42,11 +42,13 @@ pub(crate) const COARSE: u32 = 1 << 30;
 
 /// Looks at a word that is undecided before it is called off: whoever is at it is given the time that it
 /// takes one who runs, and no more.
-pub(crate) const LOOKS: u32 = if cfg!(any(loom, feature = "steps")) {
-    0
-} else {
-    200
-};
+pub(crate) fn looks() -> u32 {
+    if cfg!(any(loom, feature = "steps")) {
+        0
+    } else {
+        200
+    }
+}
 
 /// What lies beneath a coarse lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,13 +236,13 @@ impl Engine {
         let engaged = Engaged::decode(found.state);
         match engaged.role {
             Role::Leader(_) => {
-                for _ in 0..LOOKS {
+                for _ in 0..looks() {
                     core::hint::spin_loop();
                     if word.load() != found.state {
                         return Answer::Again;
                     }
                 }
-                let _ = word.compare_exchange(found.state, self.disengaged(engaged, asker.now_ns));
+                let _ = word.compare_exchange(found.state, Self::disengaged(engaged, asker.now_ns));
                 Answer::Again
             }
             Role::Follower { leader, tag } => {
@@ -270,7 +272,7 @@ impl Engine {
                     return Answer::Again;
                 }
                 // Void. It was a follower's when it was read, and the leader's word came after.
-                let _ = word.compare_exchange(found.state, self.disengaged(engaged, asker.now_ns));
+                let _ = word.compare_exchange(found.state, Self::disengaged(engaged, asker.now_ns));
                 Answer::Again
             }
         }
@@ -295,7 +297,7 @@ impl Engine {
     }
 
     /// The word of a lock that is no longer engaged: free. The token is spent.
-    fn disengaged(&self, engaged: Engaged, now_ns: u64) -> u128 {
+    fn disengaged(engaged: Engaged, now_ns: u64) -> u128 {
         State {
             queue: engaged.queue,
             time_us: if engaged.queue { now_ns / 1_000 } else { 0 },
@@ -415,7 +417,7 @@ impl Engine {
                 return;
             }
             if word
-                .compare_exchange(raw, self.disengaged(engaged, now_ns))
+                .compare_exchange(raw, Self::disengaged(engaged, now_ns))
                 .is_ok()
             {
                 return;
@@ -440,7 +442,7 @@ impl Engine {
             if !is_engaged(raw) || engaged.role != (Role::Follower { leader, tag }) {
                 return;
             }
-            let freed = self.disengaged(engaged, now_ns);
+            let freed = Self::disengaged(engaged, now_ns);
             if word.compare_exchange(raw, freed).is_ok() {
                 return;
             }

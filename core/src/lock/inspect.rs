@@ -39,6 +39,8 @@ pub struct LockStatus {
 pub struct HoldStatus {
     /// Its token.
     pub token: u64,
+    /// How many of a semaphore's permits it has; 1 of a lock.
+    pub amount: u32,
     /// The holder's process; `None` if its session was closed, or the hold is detached.
     pub process: Option<Process>,
     /// Whether the holder's session lives, or the hold is detached. If not, the next one that comes for
@@ -159,6 +161,7 @@ impl Engine {
     ) -> HoldStatus {
         HoldStatus {
             token,
+            amount: 1,
             process: Sessions::process(&self.region, by),
             is_alive: self.is_alive(by),
             detached: by == SessionId::DETACHED,
@@ -198,7 +201,10 @@ impl Engine {
             if permit.is_active() && is_unchanged {
                 let since = Some(record.since_ns);
                 let (by, until_us) = (permit.by, permit.until_us);
-                holds.push(self.hold_status(record.token, by, until_us, since, now_ns));
+                holds.push(HoldStatus {
+                    amount: record.amount,
+                    ..self.hold_status(record.token, by, until_us, since, now_ns)
+                });
             }
             true
         });

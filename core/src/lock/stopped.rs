@@ -98,7 +98,7 @@ fn granted(attempt: Attempt) -> Option<Grant> {
 /// Two names whose locks lie in one partition.
 fn beside(engine: &Engine, name: &str) -> String {
     let partition = engine.partition_of(name.as_bytes());
-    (0..)
+    (0..10_000)
         .map(|i| format!("beside {i}"))
         .find(|other| engine.partition_of(other.as_bytes()) == partition)
         .unwrap()

@@ -1,10 +1,12 @@
 //! Files that once were regions: owns the valid ones that all begin with, and how one is spoilt.
 
-use crate::everything::{KEYS, NAMES, use_everything};
+use crate::everything::{CAPACITY, KEYS, NAMES, use_everything};
 use crate::fuzz::{Input, interesting, literal};
 use crate::support::*;
 use fastrand::Rng;
+use sprag_core::admission::Wants;
 use sprag_core::key::Hasher;
+use sprag_core::lock::Attempt;
 use sprag_core::region::Caps;
 use sprag_core::session::Process;
 use sprag_core::{Engine, Limit, SessionId};
@@ -217,7 +219,7 @@ impl Input for Image {
 type Base = (&'static str, fn(&Path));
 
 /// The valid regions by name, each with what has been done in it.
-const BASES: [Base; 8] = [
+const BASES: [Base; 9] = [
     ("fresh", |path| drop(roomy(path))),
     ("in use", in_use),
     ("of another boot", in_use),
@@ -226,6 +228,7 @@ const BASES: [Base; 8] = [
     ("a limit half changed", |path| change_limit(path, 3)),
     ("waiters", waiters),
     ("left in the middle", left_in_the_middle),
+    ("shared", shared),
 ];
 
 /// Which of them is opened as one that the machine's last boot left behind.
@@ -407,6 +410,31 @@ fn waiters(path: &Path) {
         }
     }
     // The session stays open, as that of a process which was killed.
+}
+
+/// Shares, permits, one who wants alone what it shares, and others who wait.
+fn shared(path: &Path) {
+    let engine = roomy(path);
+    let me = session(&engine);
+    let permits = Wants::permits(2, CAPACITY).unwrap();
+    for bytes in [NAMES[0], NAMES[4]] {
+        let name = engine.lock_name(bytes).unwrap();
+        for wants in [Wants::Shared, permits] {
+            let [first, _] =
+                [(); 2].map(
+                    |()| match engine.try_get(&name, wants, me, 0, 30 * SECOND).unwrap() {
+                        Attempt::Granted(grant) => grant,
+                        Attempt::Busy => panic!("there is room"),
+                    },
+                );
+            // Of permits it is refused.
+            let _ = engine.try_upgrade(&first, 0, 30 * SECOND);
+            engine
+                .enqueue_for(std::slice::from_ref(&name), wants, me, 0, 60 * SECOND)
+                .unwrap();
+        }
+        engine.enqueue(&name, me, 0, 60 * SECOND).unwrap();
+    }
 }
 
 /// Cells as those leave them who are killed within an insertion or a reclaim.

@@ -596,6 +596,10 @@ impl World {
                         adopted.map_or(Renewed::NotHeld, |grant| Renewed::Until(grant.deadline_ns));
                     let id = id.filter(|_| lives);
                     self.renewed(thing, id, Some(Holder::Session(session)), lease_ns, renewed);
+                    // What the session had of it before goes by what it has become meanwhile.
+                    if let (Some(id), Some(grant)) = (id, adopted) {
+                        self.replace(id, session, grant);
+                    }
                     self.grants.extend(adopted.map(|grant| Granted {
                         thing,
                         hold: id.unwrap(),

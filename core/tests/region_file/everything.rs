@@ -6,7 +6,7 @@
 
 use fastrand::Rng;
 use sprag_core::admission::Wants;
-use sprag_core::lock::{Attempt, Coarse, HoldOf};
+use sprag_core::lock::{Attempt, Coarse, HoldOf, Upgrade};
 use sprag_core::once::Begun;
 use sprag_core::session::Process;
 use sprag_core::waiter::Sleeper;
@@ -50,6 +50,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         let lease_ns = random.u64(1_000_000..=1_000_000_000);
         let name = one_of(&NAMES, random);
         use_lock(engine, &name, by, now_ns, lease_ns, random, &mut answers);
+        use_pools(engine, &name, by, now_ns, lease_ns, random, &mut answers);
 
         // Each is many calls, of which each may look through all that there is for room.
         if round % 8 == 0 {
@@ -96,6 +97,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
     engine.for_each_lock(b"", 0, |_| {});
     engine.for_each_counter(b"", |_, _| {});
     engine.for_each_once(b"", 0, |_, _| {});
+    engine.for_each_semaphore(b"", 0, |_| {});
     engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
     engine.breaks();
     engine.limiter_key_count();
@@ -308,6 +310,79 @@ fn use_once(
     note(answers, begun);
 }
 
+/// What several hold at once: shares of a lock and permits of a semaphore, under one name.
+fn use_pools(
+    engine: &Engine,
+    bytes: &[u8],
+    by: SessionId,
+    now_ns: u64,
+    lease_ns: u64,
+    random: &mut Rng,
+    answers: &mut Answers,
+) {
+    let name = engine.lock_name(bytes).unwrap();
+    let permits = Wants::permits(random.u32(1..=CAPACITY), CAPACITY).unwrap();
+    for (of, wants) in [(HoldOf::Lock, Wants::Shared), (HoldOf::Semaphore, permits)] {
+        let attempt = engine.try_get(&name, wants, by, now_ns, lease_ns);
+        if let Ok(Attempt::Granted(grant)) = attempt {
+            answers.insert("shared");
+            engine.is_held(&grant, now_ns);
+            engine.is_shared(&grant);
+            engine.name_of_hold(&grant, name.raw_hash());
+            note(answers, engine.renew(&grant, now_ns, lease_ns));
+            let upgraded = engine.try_upgrade(&grant, now_ns, lease_ns);
+            let alone = match upgraded {
+                Ok(Upgrade::Granted(alone)) => alone,
+                _ => grant,
+            };
+            note(answers, upgraded);
+            let wants = Wants::Upgrade(grant);
+            if let Ok(ticket) = engine.enqueue_for(
+                std::slice::from_ref(&name),
+                wants,
+                by,
+                now_ns,
+                random.u64(..),
+            ) {
+                let poll = engine.poll(&ticket, &name, by, now_ns, lease_ns, true);
+                note(answers, poll);
+                engine.cancel(ticket, now_ns, |_| {});
+            }
+            note(answers, engine.downgrade(&alone, now_ns));
+            engine.end_upgrade(&alone, now_ns);
+            if random.bool() {
+                engine.release(&alone, || now_ns);
+            }
+        }
+        note(answers, attempt);
+        let token = random.u64(..) >> random.u32(..64);
+        note(
+            answers,
+            engine.adopt(of, &name, token, by, now_ns, lease_ns),
+        );
+        engine.release_by_name(of, &name, token, now_ns);
+        match engine.enqueue_for(
+            std::slice::from_ref(&name),
+            wants,
+            by,
+            now_ns,
+            random.u64(..),
+        ) {
+            Ok(ticket) => {
+                for probe in [true, false] {
+                    let poll = engine.poll(&ticket, &name, by, now_ns, lease_ns, probe);
+                    note(answers, poll);
+                }
+                engine.cancel(ticket, now_ns, |_| {});
+            }
+            Err(error) => drop(answers.insert(kind(&error))),
+        }
+    }
+}
+
+/// How many permits a used region's semaphores have.
+pub(crate) const CAPACITY: u32 = 5;
+
 /// One that a used region has, or any other.
 fn one_of(known: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     if random.bool() {
@@ -340,6 +415,8 @@ pub(crate) fn kind(error: &Error) -> &'static str {
         Error::LimiterGone { .. } => "limiter gone",
         Error::CounterOverflow { .. } => "counter overflow",
         Error::NoBounds { .. } => "no bounds",
+        Error::CapacityDiffers { .. } => "another capacity",
+        Error::NotALock { .. } => "not a lock",
         Error::TokensExhausted { .. } => "no more tokens",
         Error::Incompatible { found, .. } if found.starts_with("version") => "another version",
         Error::Incompatible { found, .. } if found.starts_with("features") => "unknown features",
@@ -366,6 +443,7 @@ pub(crate) fn kind_of_finding(finding: &Finding) -> &'static str {
         Finding::Twice { .. } => "twice",
         Finding::Count { what, .. } => what,
         Finding::Wait { .. } => "wait",
+        Finding::Members { .. } => "members",
         _ => "a finding that is new",
     }
 }

@@ -142,12 +142,14 @@ fn one_who_joins_while_the_last_one_leaves_has_its_share() {
         let (engine, [one, two]) = engine(CAPS);
         let name = engine.lock_name(b"lock").unwrap();
         let first = share(&engine, &name, one);
-        let (second, _) = {
-            let (engine_2, name_2) = (engine.clone(), name.clone());
+        let (second, ()) = {
+            let engine_2 = engine.clone();
             both(
                 &engine,
                 || share(&engine, &name, two),
-                move || drop((release(&engine_2, &first), name_2)),
+                move || {
+                    release(&engine_2, &first);
+                },
             )
         };
         assert!(
@@ -179,7 +181,9 @@ fn one_who_leaves_late_while_another_takes_it_out_is_counted_once() {
             let ((), taken) = both(
                 &engine,
                 // In time or not: either is an answer.
-                || drop(engine.release(&grant, || MS)),
+                || {
+                    engine.release(&grant, || MS);
+                },
                 move || {
                     engine_2
                         .try_get(&name_2, one, other, now_ns, LEASE)
@@ -275,12 +279,14 @@ fn one_who_asks_to_have_alone_what_it_shares_while_the_other_leaves_has_it_or_ma
         let (engine, [one, two]) = engine(CAPS);
         let name = engine.lock_name(b"lock").unwrap();
         let (a, b) = (share(&engine, &name, one), share(&engine, &name, two));
-        let (answer, _) = {
+        let (answer, ()) = {
             let engine_2 = engine.clone();
             both(
                 &engine,
                 || engine.try_upgrade(&a, MS, LEASE).unwrap(),
-                move || drop(release(&engine_2, &b)),
+                move || {
+                    release(&engine_2, &b);
+                },
             )
         };
         let grant = match answer {
@@ -304,6 +310,36 @@ fn one_who_asks_to_have_alone_what_it_shares_while_the_other_leaves_has_it_or_ma
             "exclusion: it is had alone"
         );
         release(&engine, &grant);
+        check_all_is_back(&engine, &name, Wants::Exclusive, two);
+    });
+}
+
+#[test]
+fn one_who_has_the_only_share_and_wants_the_lock_alone_never_has_it_beside_one_who_joins() {
+    model("upgrade against join").check(|| {
+        let (engine, [one, two]) = engine(CAPS);
+        let name = engine.lock_name(b"lock").unwrap();
+        let a = share(&engine, &name, one);
+        let (answer, joined) = {
+            let (engine_2, name_2) = (engine.clone(), name.clone());
+            both(
+                &engine,
+                || engine.try_upgrade(&a, MS, LEASE).unwrap(),
+                move || get(&engine_2, &name_2, Wants::Shared, two),
+            )
+        };
+        let held = match (answer, joined) {
+            (Upgrade::Granted(grant), None) => vec![grant],
+            (Upgrade::Shared, Some(joined)) => vec![a, joined],
+            other => panic!("exclusion: {other:?}"),
+        };
+        for grant in &held {
+            assert!(
+                engine.is_held(grant, MS),
+                "only the holder: a hold was ended"
+            );
+            release(&engine, grant);
+        }
         check_all_is_back(&engine, &name, Wants::Exclusive, two);
     });
 }
