@@ -418,7 +418,8 @@ fn judge_results(key: u64, records: &[Record], problems: &mut Vec<String>) {
         if !matches!(kind(begin.op), Kind::Begin) {
             continue;
         }
-        if begin.outcome == Outcome::No && begin.token != 0 {
+        // One that was not settled may rest on a record that was not there yet.
+        if begin.is_settled && begin.outcome == Outcome::No && begin.token != 0 {
             let stored = |record: &&Record| {
                 is_finish(record, begin.token) && record.start_ns <= begin.end_ns
             };
