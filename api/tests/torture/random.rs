@@ -185,7 +185,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..28) {
+        match self.random.u32(0..30) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -278,6 +278,8 @@ impl Worker {
             19..=21 => self.do_once(space),
             22..=24 => self.share_for_a_while(space, key),
             25 | 26 => self.take_permits(space),
+            // Who is called off, or let in and out again, spends a token.
+            27 | 28 if self.actor.caps != ROOMY => self.take_many(space),
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
                 let token = tokens.fetch_add(1, SeqCst) + 4 - self.random.u64(0..4);
@@ -340,6 +342,29 @@ impl Worker {
                 self.actor.look(op, space, key);
             }
         }
+    }
+
+    /// Takes several locks, a partition or the table, for not so long that a stopped one holds up all others.
+    fn take_many(&mut self, space: &Space) {
+        let kinds = [
+            [Op::Several, Op::SeveralWait, Op::ReleaseSeveral],
+            [Op::Partition, Op::PartitionWait, Op::ReleasePartition],
+            [Op::Table, Op::TableWait, Op::ReleaseTable],
+        ];
+        let [at_once, wait, release] = kinds[self.random.usize(0..kinds.len())];
+        let is_waiting = self.random.bool();
+        let timeout = Duration::from_millis(if is_waiting { 5 } else { 0 });
+        let ttl = Duration::from_millis(self.random.u64(2..20));
+        let op = self.op(if is_waiting { wait } else { at_once });
+        let Ok(Some(held)) = self.actor.take(op, space, ttl, timeout) else {
+            return;
+        };
+        let until_ns = now_ns() + self.random.u64(0..1_000_000);
+        while now_ns() < until_ns {
+            std::thread::yield_now();
+        }
+        let op = self.op(release);
+        self.actor.let_go(op, held);
     }
 
     /// Shares a lock, and goes on to have it alone and to share it again.

@@ -49,20 +49,20 @@ enum AnyHold<'s> {
 }
 
 /// A hold and the records of all that it covers.
-struct HeldMany<'s> {
+pub(crate) struct HeldMany<'s> {
     hold: AnyHold<'s>,
     entries: Vec<Entry>,
     op: Op,
 }
 
 impl Actor {
-    fn take<'s>(
+    pub(crate) fn take<'s>(
         &self,
         op: Op,
         space: &'s Space,
         ttl: Duration,
         timeout: Duration,
-    ) -> Option<HeldMany<'s>> {
+    ) -> Result<Option<HeldMany<'s>>, Error> {
         let keys = What::of(op).keys(space);
         let begin = |key: &u64| self.journal.begin(self.role, self.by, op, *key, 0);
         let (coarse, several) = match What::of(op) {
@@ -88,11 +88,14 @@ impl Actor {
                 .map(|hold| hold.map(AnyHold::Several)),
             _ => Ok(None),
         });
-        let Some(hold) = hold.expect("room") else {
-            for entry in entries {
-                entry.end(Outcome::No, 0);
+        let hold = match hold {
+            Ok(Some(hold)) => hold,
+            other => {
+                for entry in entries {
+                    entry.end(Outcome::No, 0);
+                }
+                return other.map(|_| None);
             }
-            return None;
         };
         let (left, tokens) = match &hold {
             AnyHold::Several(hold) => (hold.lease_left(), hold.tokens().to_vec()),
@@ -108,11 +111,11 @@ impl Actor {
             entry.claim_until(until_ns);
             entry.end(Outcome::Yes, token);
         }
-        Some(HeldMany { hold, entries, op })
+        Ok(Some(HeldMany { hold, entries, op }))
     }
 
     /// Whether it was still held.
-    fn let_go(&self, op: Op, held: HeldMany<'_>) -> bool {
+    pub(crate) fn let_go(&self, op: Op, held: HeldMany<'_>) -> bool {
         for entry in &held.entries {
             entry.leave();
         }
@@ -181,6 +184,7 @@ fn look_after_all(actor: &Actor, cue: &Cue, space: &Space) {
     for op in [Op::Several, Op::Partition, Op::Table] {
         let held = actor
             .take(op, space, LONG_TTL, PATIENCE)
+            .expect("room")
             .expect("nobody holds anything any more");
         assert!(actor.let_go(Op::Release, held));
     }
@@ -221,7 +225,7 @@ fn take(actor: &Actor, cue: &Cue) {
     cue.strike(actor);
     let held = actor.take(op, &space, cue.case.ttl, timeout);
     cue.through();
-    if let Some(held) = held {
+    if let Some(held) = held.expect("room") {
         actor.let_go(Op::Release, held);
     }
 }
@@ -234,7 +238,9 @@ fn let_go(actor: &Actor, cue: &Cue) {
         _ => Op::Table,
     };
     let space = actor.open();
-    let held = actor.take(take, &space, cue.case.ttl, PATIENCE);
+    let held = actor
+        .take(take, &space, cue.case.ttl, PATIENCE)
+        .expect("room");
     cue.strike(actor);
     actor.let_go(op, held.expect("nobody holds anything"));
     cue.through();
