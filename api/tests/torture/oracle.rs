@@ -397,11 +397,16 @@ mod tests {
         assert!(found(&journal, "two hold it"));
 
         journal.reset();
-        for by in 1..=3 {
-            grant(&journal, by, by).set_part(WHOLE / 3);
+        let shares = [1, 2, 3, 4].map(|by| {
+            let entry = grant(&journal, by, by);
+            entry.set_part(WHOLE / 4);
+            entry
+        });
+        for entry in &shares {
+            entry.leave();
         }
         assert_eq!(judge(&journal, &RULES), Vec::<String>::new());
-        grant(&journal, 4, 4).set_part(1);
+        shares[0].set_part(WHOLE / 4 + 1);
         assert!(found(&journal, "too many have a part"));
 
         journal.reset();
