@@ -148,7 +148,8 @@ impl Engine {
         if is_engaged(found.state) {
             return self.room_in_engaged(found, asker);
         }
-        if is_pooled(found.state) {
+        // A coarse lock is shared only in a damaged region; then it counts as free.
+        if is_pooled(found.state) && self.coarse_of(found.cell).is_none() {
             return self.room_in_pool(found, Wants::Exclusive, asker);
         }
         let state = State::decode(found.state);

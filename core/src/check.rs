@@ -5,6 +5,8 @@
 
 use crate::engine::Engine;
 use crate::key;
+use crate::lock::coarse::{COARSE, Coarse};
+use crate::lock::engaged::{Engaged, Role, is_engaged};
 use crate::object::{Kind, Objects};
 use crate::once;
 use crate::permit::Permit;
@@ -107,6 +109,18 @@ pub enum Finding {
         /// What they have.
         found: u64,
     },
+    /// The word of a partition's lock, or of the table's, has a form that such a lock never has.
+    Coarse {
+        /// Which: a partition, or the number of partitions for the table.
+        index: u32,
+    },
+    /// A lock is held with another that cannot lead it: one that does not exist, or itself.
+    Leader {
+        /// The cell; of a partition with bit 30 set.
+        cell: u32,
+        /// The cell that it names.
+        leader: u32,
+    },
     /// A wait lies past the last one that is looked at, or names a cell that does not exist.
     Wait {
         /// Its slot.
@@ -153,6 +167,10 @@ impl fmt::Display for Finding {
                 f,
                 "cell {cell}: its holders count as {counted}, and are {found}"
             ),
+            Self::Coarse { index } => write!(f, "the lock of partition {index} is in no form"),
+            Self::Leader { cell, leader } => {
+                write!(f, "cell {cell} follows cell {leader}, which cannot lead")
+            }
             Self::Wait { index } => write!(f, "wait {index} is out of place"),
         }
     }
@@ -177,6 +195,7 @@ impl Engine {
                 LIVE | POOLED_LIVE => {
                     check.live += 1;
                     self.check_object(cell, at, &mut names, &mut check);
+                    self.check_follower(cell, state, &mut check);
                     if is_pooled(state) {
                         pools.insert(cell, u64::from(Pool::decode(state).used));
                     }
@@ -194,9 +213,40 @@ impl Engine {
         });
         self.check_counts(&self.objects, "objects", &mut check);
         check.limiter_keys = self.check_counts(&self.limiter_keys, "limiter keys", &mut check);
+        for index in 0..=self.region.partitions() {
+            let state = self.region.wide(self.region.coarse_at(index)).load();
+            let has_form = match phase(state) {
+                EMPTY => true,
+                LIVE => !is_pooled(state),
+                _ => false,
+            };
+            if !has_form {
+                check.findings.push(Finding::Coarse { index });
+            }
+            self.check_follower(COARSE | index, state, &mut check);
+        }
         self.check_waits(&mut check);
         self.check_permits(pools, &mut check);
         check
+    }
+
+    /// Looks whether what a lock follows, if it does, can lead it: the table's lock leads those of partitions, and
+    /// a key's lock those of other keys.
+    fn check_follower(&self, cell: u32, state: u128, check: &mut Check) {
+        if !is_engaged(state) {
+            return;
+        }
+        let Role::Follower { leader, .. } = Engaged::decode(state).role else {
+            return;
+        };
+        let can_lead = match self.coarse_of(cell) {
+            None => leader < self.objects.cells() && leader != cell,
+            Some(Coarse::Partition(_)) => leader == self.coarse_cell(Coarse::Table),
+            Some(Coarse::Table) => false,
+        };
+        if !can_lead {
+            check.findings.push(Finding::Leader { cell, leader });
+        }
     }
 
     /// Compares a table's counters with a count, which it returns.

@@ -5,6 +5,7 @@ use super::coarse::{Coarse, Took};
 use super::engaged::{Engaged, Role};
 use super::{Attempt, Grant, Released};
 use crate::admission::{Answer, Asker, Wants};
+use crate::check::Finding;
 use crate::engine::Engine;
 use crate::object::{Kind, Name, Plain};
 use crate::region::Caps;
@@ -505,4 +506,42 @@ fn property_14_marks_of_a_wait_that_is_over_say_nothing() {
     );
     let beside = beside(&engine, "a");
     assert!(engine.key(&beside, me).is_some());
+}
+
+#[test]
+fn property_15_a_region_check_tells_what_no_coarse_lock_and_no_follower_ever_is() {
+    let (engine, me) = engine(Caps::default());
+    let finds = |finding: Finding| engine.check_region().findings == [finding];
+    let table = engine.coarse_cell(Coarse::Table);
+    let grant = engine.coarse(Coarse::Table, me, 0).unwrap();
+    assert_eq!(engine.check_region().findings, []);
+    let set = |at: usize, to: u128| {
+        let word = engine.region.wide(at);
+        let before = word.load();
+        word.compare_exchange(before, to).unwrap();
+        before
+    };
+    let at = engine.region.coarse_at(1);
+    let before = set(at, crate::table::LIVE | crate::pool::POOLED);
+    assert!(finds(Finding::Coarse { index: 1 }));
+    let by_key = Engaged {
+        queue: false,
+        role: Role::Follower { leader: 0, tag: 1 },
+        token: 1,
+    };
+    set(at, by_key.encode());
+    let cell = super::COARSE | 1;
+    assert!(finds(Finding::Leader { cell, leader: 0 }));
+    set(at, before);
+    engine.free(&grant);
+    let found = engine.found(&["a"], me)[0];
+    for leader in [found.cell, table] {
+        let of_itself = Engaged {
+            role: Role::Follower { leader, tag: 1 },
+            ..by_key
+        };
+        set(found.at, of_itself.encode());
+        let cell = found.cell;
+        assert!(finds(Finding::Leader { cell, leader }));
+    }
 }

@@ -6,7 +6,7 @@
 
 use fastrand::Rng;
 use sprag_core::admission::Wants;
-use sprag_core::lock::{Attempt, HoldOf, Upgrade};
+use sprag_core::lock::{Attempt, Coarse, HoldOf, Upgrade};
 use sprag_core::once::Begun;
 use sprag_core::session::Process;
 use sprag_core::waiter::Sleeper;
@@ -51,6 +51,11 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         let name = one_of(&NAMES, random);
         use_lock(engine, &name, by, now_ns, lease_ns, random, &mut answers);
         use_pools(engine, &name, by, now_ns, lease_ns, random, &mut answers);
+
+        // Each is many calls, of which each may look through all that there is for room.
+        if round % 8 == 0 {
+            use_many(engine, by, now_ns, lease_ns, random, &mut answers);
+        }
 
         use_once(engine, &name, by, now_ns, lease_ns, random, &mut answers);
 
@@ -104,6 +109,75 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
         engine.close_session(session);
     }
     answers
+}
+
+/// Several locks, a partition and the table, with and without waiting.
+fn use_many(
+    engine: &Engine,
+    by: SessionId,
+    now_ns: u64,
+    lease_ns: u64,
+    random: &mut Rng,
+    answers: &mut Answers,
+) {
+    let names: Vec<_> = (0..random.usize(1..4))
+        .map(|_| engine.lock_name(&one_of(&NAMES, random)).unwrap())
+        .collect();
+    let attempt = engine.try_acquire_all(&names, by, now_ns, lease_ns);
+    if let Ok(Attempt::Granted(grant)) = attempt {
+        answers.insert("granted several");
+        engine.tokens_of(&grant, &names);
+        note(answers, engine.renew(&grant, now_ns, lease_ns));
+        if random.bool() {
+            engine.release(&grant, || now_ns);
+        }
+        engine.release_followers(&grant, &names, now_ns, |_| {});
+    }
+    note(answers, attempt);
+    let coarse = match random.u32(..8) {
+        0 => Coarse::Table,
+        _ => Coarse::Partition(random.u32(..engine.region().partitions())),
+    };
+    let wants = Wants::Coarse(coarse);
+    let attempt = engine.try_get(&names[0], wants, by, now_ns, lease_ns);
+    if let Ok(Attempt::Granted(grant)) = attempt {
+        answers.insert("granted coarse");
+        note(
+            answers,
+            engine.renew_coarse_by_token(coarse, grant.token, Some(by), now_ns, lease_ns),
+        );
+        if random.bool() {
+            engine.release(&grant, || now_ns);
+        } else {
+            engine.release_coarse_by_token(coarse, grant.token, now_ns);
+        }
+    }
+    note(answers, attempt);
+    let holds: Vec<_> = match engine.try_acquire(&names[0], by, now_ns, lease_ns) {
+        Ok(Attempt::Granted(grant)) => vec![grant],
+        _ => Vec::new(),
+    };
+    for wants in [Wants::Several, wants] {
+        let Ok(mut ticket) = engine.enqueue_for(&names, wants, by, now_ns, random.u64(..)) else {
+            continue;
+        };
+        engine.set_holds(&mut ticket, holds.clone());
+        let poll = engine.poll_for(&ticket, &names, by, now_ns, lease_ns, random.bool());
+        note(answers, poll);
+        engine.cancel(ticket, now_ns, |wake| {
+            engine.next_wake(wake);
+        });
+    }
+    for hold in &holds {
+        engine.release(hold, || now_ns);
+    }
+    engine.coarse_status(coarse, now_ns);
+    if random.u32(..8) == 0 {
+        note(
+            answers,
+            engine.break_coarse(coarse, Process::default(), now_ns),
+        );
+    }
 }
 
 fn use_lock(
