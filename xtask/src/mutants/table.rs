@@ -1,5 +1,7 @@
 //! The table of mutants: what it may say, and whether it still fits the sources.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use super::properties;
@@ -44,7 +46,10 @@ pub(super) struct Mutant {
 
 /// Reads the tables.
 pub(super) fn read(workspace: &Workspace) -> Result<Vec<Mutant>, String> {
-    let is_table = |file: &String| file.starts_with(DIRECTORY) && file.ends_with(".toml");
+    let is_table = |file: &String| {
+        let path = Path::new(file);
+        path.parent() == Some(Path::new(DIRECTORY)) && path.extension() == Some("toml".as_ref())
+    };
     let mut mutants = Vec::new();
     for file in workspace.files().into_iter().filter(is_table) {
         mutants.extend(parse(&file, &workspace.read(&file)?)?);
