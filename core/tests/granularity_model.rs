@@ -175,7 +175,7 @@ impl World {
                 self.hold(what, grant, lease_ns);
             }
             Poll::Waiting { .. } => {
-                assert!(!is_free, "{what:?} is kept waiting while it can be had")
+                assert!(!is_free, "{what:?} is kept waiting while it can be had");
             }
             Poll::Moved | Poll::Lost | Poll::Deadlock(_) => panic!("nothing is reclaimed here"),
         }
