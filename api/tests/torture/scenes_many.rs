@@ -144,6 +144,7 @@ impl Actor {
 /// What others do while the victim is stopped, or once it is dead; and then all of it is to be had again.
 fn look_after_all(actor: &Actor, cue: &Cue, space: &Space) {
     match cue.meet() {
+        Turn::Dead | Turn::Through => {}
         Turn::Stopped => {
             let kept = if cue.case.ttl == SHORT_TTL {
                 // Its lease ends, so the lock comes: to one who waits, and to one who only tries.
@@ -171,7 +172,6 @@ fn look_after_all(actor: &Actor, cue: &Cue, space: &Space) {
                 }
             }
         }
-        Turn::Dead | Turn::Through => {}
     }
     if let Some(held) = actor
         .try_acquire(Op::Acquire, space, KEY, LONG_TTL)
@@ -251,6 +251,13 @@ const PARTED: Caps = Caps {
     ..SMALL
 };
 
+const fn parted(scene: &Scene) -> Scene {
+    Scene {
+        caps: PARTED,
+        ..*scene
+    }
+}
+
 pub(crate) const SCENES: [Scene; 9] = [
     scene(Op::Several, take, companion_of_free),
     scene(Op::SeveralWait, take, companion_of_wait),
@@ -258,16 +265,7 @@ pub(crate) const SCENES: [Scene; 9] = [
     scene(Op::Partition, take, companion_of_free),
     scene(Op::PartitionWait, take, companion_of_wait),
     scene(Op::ReleasePartition, let_go, companion_of_free),
-    Scene {
-        caps: PARTED,
-        ..scene(Op::Table, take, companion_of_free)
-    },
-    Scene {
-        caps: PARTED,
-        ..scene(Op::TableWait, take, companion_of_wait)
-    },
-    Scene {
-        caps: PARTED,
-        ..scene(Op::ReleaseTable, let_go, companion_of_free)
-    },
+    parted(&scene(Op::Table, take, companion_of_free)),
+    parted(&scene(Op::TableWait, take, companion_of_wait)),
+    parted(&scene(Op::ReleaseTable, let_go, companion_of_free)),
 ];

@@ -1,5 +1,5 @@
 //! `cargo xtask mutants`: breaks the code on purpose, one line at a time, in a scratch copy, and sees
-//! that the named test goes red. `mutants.toml` holds the breaks; a test that stays green under a
+//! that the named test goes red. `xtask/mutants` holds the breaks; a test that stays green under a
 //! break proves nothing about its property.
 
 mod properties;
@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     if chosen.is_empty() {
         return Err(format!(
             "no mutant to try: loosen --only, or add to {}",
-            table::FILE
+            table::DIRECTORY
         ));
     }
     let runner = Runner::new(workspace);
@@ -76,7 +76,7 @@ fn violations(workspace: &Workspace, mutants: &[Mutant]) -> Vec<Violation> {
     for mutant in mutants {
         for fault in mutant.faults(workspace) {
             violations.push(Violation::of(
-                table::FILE,
+                &mutant.table,
                 format!("{}: {fault}", mutant.breaks),
             ));
         }
@@ -85,7 +85,7 @@ fn violations(workspace: &Workspace, mutants: &[Mutant]) -> Vec<Violation> {
     for mutant in mutants {
         if !names.insert(&mutant.breaks) {
             let what = format!("{}: stands twice, name the breaks apart", mutant.breaks);
-            violations.push(Violation::of(table::FILE, what));
+            violations.push(Violation::of(&mutant.table, what));
         }
     }
     let broken: BTreeSet<u8> = mutants.iter().map(|mutant| mutant.property).collect();
@@ -93,7 +93,7 @@ fn violations(workspace: &Workspace, mutants: &[Mutant]) -> Vec<Violation> {
         if !broken.contains(&number) {
             let name = properties::name(number).unwrap_or("unknown");
             violations.push(Violation::of(
-                table::FILE,
+                table::DIRECTORY,
                 format!(
                     "property {number} ({name}) is tested in {file} and has no mutant: add one"
                 ),

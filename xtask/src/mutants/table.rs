@@ -1,13 +1,15 @@
 //! The table of mutants: what it may say, and whether it still fits the sources.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use super::properties;
 use super::test_command::TestCommand;
 use crate::workspace::Workspace;
 
-/// Where the table is.
-pub(super) const FILE: &str = "xtask/mutants.toml";
+/// Where the tables are, one file for each noun.
+pub(super) const DIRECTORY: &str = "xtask/mutants";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +22,9 @@ struct Table {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mutant {
+    /// The file that it stands in, from the workspace's root.
+    #[serde(skip)]
+    pub(super) table: String,
     /// The number of the property that the break violates.
     pub(super) property: u8,
     /// What is wrong with the broken code, in a few words.
@@ -39,15 +44,26 @@ pub(super) struct Mutant {
     pub(super) says: Option<String>,
 }
 
-/// Reads the table.
+/// Reads the tables.
 pub(super) fn read(workspace: &Workspace) -> Result<Vec<Mutant>, String> {
-    parse(&workspace.read(FILE)?)
+    let is_table = |file: &String| {
+        let path = Path::new(file);
+        path.parent() == Some(Path::new(DIRECTORY)) && path.extension() == Some("toml".as_ref())
+    };
+    let mut mutants = Vec::new();
+    for file in workspace.files().into_iter().filter(is_table) {
+        mutants.extend(parse(&file, &workspace.read(&file)?)?);
+    }
+    Ok(mutants)
 }
 
-fn parse(text: &str) -> Result<Vec<Mutant>, String> {
-    toml::from_str::<Table>(text)
-        .map(|table| table.mutant)
-        .map_err(|error| format!("{FILE}: {error}"))
+fn parse(file: &str, text: &str) -> Result<Vec<Mutant>, String> {
+    let table = toml::from_str::<Table>(text).map_err(|error| format!("{file}: {error}"))?;
+    let of_file = |mutant| Mutant {
+        table: file.to_owned(),
+        ..mutant
+    };
+    Ok(table.mutant.into_iter().map(of_file).collect())
 }
 
 impl Mutant {
@@ -163,7 +179,7 @@ mod tests {
             "[[mutant]]\nproperty = 2\nbreaks = \"steps twice\"\nfile = \"core/src/a.rs\"\n\
              mutated = \"step(); step();\"\ntest = \"cargo test -p sprag-core --lib steps_once\"\n{extra}"
         );
-        parse(&text).expect("a table").remove(0)
+        parse("t", &text).expect("a table").remove(0)
     }
 
     #[test]
@@ -201,11 +217,11 @@ mod tests {
     fn a_misspelt_or_missing_field_is_an_error_that_names_it() {
         let whole = "[[mutant]]\nproperty = 1\nbreaks = 'b'\nfile = 'f'\noriginal = 'o'\n\
                      mutated = 'm'\ntest = 'cargo test -p a --lib t'\n";
-        assert_eq!(parse(whole).map(|mutants| mutants.len()), Ok(1));
-        assert_eq!(parse("").map(|mutants| mutants.len()), Ok(0));
-        let misspelt = parse(&format!("{whole}mutatde = 'x'\n")).expect_err("unknown field");
+        assert_eq!(parse("t", whole).map(|mutants| mutants.len()), Ok(1));
+        assert_eq!(parse("t", "").map(|mutants| mutants.len()), Ok(0));
+        let misspelt = parse("t", &format!("{whole}mutatde = 'x'\n")).expect_err("unknown field");
         assert!(misspelt.contains("mutatde"), "{misspelt}");
-        let missing = parse(&whole.replace("file = 'f'\n", "")).expect_err("missing field");
+        let missing = parse("t", &whole.replace("file = 'f'\n", "")).expect_err("missing field");
         assert!(missing.contains("file"), "{missing}");
     }
 
