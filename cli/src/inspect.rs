@@ -68,6 +68,9 @@ pub(crate) struct Args {
 struct Contents {
     #[serde(skip_serializing_if = "Option::is_none")]
     locks: Option<Vec<LockRow>>,
+    /// Partitions, and the table of all: those that are held or waited for, but not those held with the table.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    coarse_locks: Vec<LockRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     semaphores: Option<Vec<SemaphoreRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,6 +225,19 @@ impl Contents {
         let counters = || space.map_or_else(|| Ok(Vec::new()), |space| space.counters(prefix));
         let onces = || space.map_or_else(|| Ok(Vec::new()), |space| space.onces(prefix));
         let locks = (all || args.locks).then(locks);
+        let mut coarse = match space {
+            // They have no names that a prefix could choose among.
+            Some(space) if (all || args.locks) && prefix.is_empty() => space.inspect_coarse()?,
+            _ => Vec::new(),
+        };
+        if coarse
+            .last()
+            .is_some_and(|last| last.is_held && last.name == b"the table")
+        {
+            let table = coarse.pop();
+            coarse.retain(|partition| partition.waiters > 0);
+            coarse.extend(table);
+        }
         let semaphores = (all || args.semaphores).then(semaphores);
         let limiters = (all || args.limiters).then(limiters);
         let counters = (all || args.counters).then(counters);
@@ -237,6 +253,7 @@ impl Contents {
                 let shown = locks.into_iter().filter(is_shown);
                 shown.map(|lock| LockRow::new(&lock)).collect()
             }),
+            coarse_locks: coarse.iter().map(LockRow::new).collect(),
             semaphores: semaphores.transpose()?.map(|semaphores| {
                 let shown = semaphores.into_iter().filter(is_used);
                 shown
@@ -267,10 +284,14 @@ impl Contents {
         let counters = self.counters.as_deref().unwrap_or_default();
         let onces = self.onces.as_deref().unwrap_or_default();
         let breaks = self.breaks.as_deref().unwrap_or_default();
-        let tables: [(&str, Vec<_>); 6] = [
+        let tables: [(&str, Vec<_>); 7] = [
             (
                 "LOCK HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
                 locks.iter().flat_map(LockRow::rows).collect(),
+            ),
+            (
+                "COARSE HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
+                self.coarse_locks.iter().flat_map(LockRow::rows).collect(),
             ),
             (
                 "SEMAPHORE HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",

@@ -329,3 +329,38 @@ fn a_holder_and_a_waiter_that_were_killed_are_shown_as_dead() {
     );
     assert!(waits(0, 0));
 }
+
+#[test]
+fn partitions_and_the_table_are_shown_while_they_are_held() {
+    let regions = Regions::new();
+    let url = regions.url("r");
+    let space = Space::open(&url).unwrap();
+    let seen = || inspect(&regions, &url, " --locks");
+    assert_eq!(seen().get("coarse_locks"), None);
+    let hold = space.partition(3).unwrap().acquire().unwrap();
+    let locks = seen();
+    let [partition] = &locks["coarse_locks"].as_array().unwrap()[..] else {
+        panic!("{locks}");
+    };
+    assert_eq!(partition["name"], "partition 3");
+    assert_eq!(partition["token"], hold.token());
+    assert_eq!(partition["holder_pid"], std::process::id());
+    hold.release().unwrap();
+    let hold = space.table().unwrap().acquire().unwrap();
+    let locks = seen();
+    let [table] = &locks["coarse_locks"].as_array().unwrap()[..] else {
+        panic!("{locks}");
+    };
+    assert_eq!(
+        (&table["name"], &table["token"]),
+        (&json!("the table"), &json!(hold.token()))
+    );
+    let text = regions.sprag(&format!("inspect --at {url}"));
+    let text = text.answer(0);
+    assert!(
+        text.contains("COARSE") && text.contains("the table"),
+        "{text}"
+    );
+    drop(hold);
+    assert_eq!(seen().get("coarse_locks"), None);
+}

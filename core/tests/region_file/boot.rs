@@ -1,9 +1,10 @@
 //! A region from another boot: no live holds, no waits, tokens and time go on.
 
 use crate::support::*;
-use sprag_core::lock::Released;
+use sprag_core::admission::Wants;
+use sprag_core::lock::{Attempt, Coarse, Released};
 use sprag_core::region::file::{self, OpenOptions};
-use sprag_core::{Error, Limit, SessionId};
+use sprag_core::{Engine, Error, Limit, SessionId};
 
 /// The next boot: another id, its clock near zero, wall time an hour on.
 fn next_boot() -> OpenOptions {
@@ -37,6 +38,14 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
         before.striped_add(&striped, lane, 3).unwrap();
     }
     let done = store(&before, me, b"done", b"result", 0);
+    let several = [b"one".as_slice(), b"two"].map(|name| before.lock_name(name).unwrap());
+    let Attempt::Granted(all) = before
+        .try_acquire_all(&several, me, 0, 30 * SECOND)
+        .unwrap()
+    else {
+        panic!("they are free");
+    };
+    let tokens_of_all = before.tokens_of(&all, &several);
     drop(before);
 
     let after = try_open(&path, &next_boot()).unwrap();
@@ -58,6 +67,14 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
         assert_eq!(next.token, grant.token + 1);
     }
     assert_eq!(after.lock_status(&name, now_ns).unwrap().waiters, 0);
+    for (name, token) in several.iter().zip(tokens_of_all) {
+        let attempt = after.try_acquire(name, me, now_ns, SECOND).unwrap();
+        let Attempt::Granted(grant) = attempt else {
+            panic!("what led them is no more");
+        };
+        assert!(grant.token > token);
+        after.release(&grant, || now_ns);
+    }
     assert_eq!(
         after.renew(&held, now_ns, SECOND).unwrap(),
         sprag_core::lock::Renewed::NotHeld
@@ -73,6 +90,31 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     assert!(store(&after, me, b"done", b"again", now_ns) > done);
     assert_eq!(after.check_region().findings, []);
     assert_eq!(after.check_region().waits, 0);
+}
+
+// property 2
+#[test]
+fn after_another_boot_coarse_locks_are_free_and_their_tokens_go_on_upward() {
+    let (_directory, path) = place();
+    let wants = Wants::Coarse(Coarse::Table);
+    let take = |engine: &Engine, now_ns: u64| {
+        let me = session(engine);
+        let name = engine.lock_name(b"-").unwrap();
+        match engine
+            .try_get(&name, wants, me, now_ns, 30 * SECOND)
+            .unwrap()
+        {
+            Attempt::Granted(grant) => grant.token,
+            Attempt::Busy => panic!("nobody holds anything"),
+        }
+    };
+    let before = open(&path);
+    let token = take(&before, 0);
+    drop(before);
+    let after = try_open(&path, &next_boot()).unwrap();
+    let status = after.coarse_status(Coarse::Partition(0), 0);
+    assert!(status.holds.is_empty());
+    assert!(take(&after, 3_600 * SECOND) > token);
 }
 
 #[test]

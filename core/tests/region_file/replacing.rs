@@ -1,6 +1,8 @@
 //! Removing and resizing: only while nobody uses it, all at once, and those who had it open find out.
 
 use crate::support::*;
+use sprag_core::admission::Wants;
+use sprag_core::lock::Coarse;
 use sprag_core::once::Begun;
 use sprag_core::region::Caps;
 use sprag_core::region::file::{self, OpenOptions};
@@ -84,11 +86,21 @@ fn resizing_is_refused_while_a_session_lives_or_a_detached_hold_runs() {
     ));
     engine.region().check_in_place().unwrap();
     assert_eq!(names_in(directory.path()), ["region"]);
-    let once = engine.once_name(b"once").unwrap();
     let by = SessionId::DETACHED;
+    // What is held with the table is one hold.
+    let coarse = Wants::Coarse(Coarse::Table);
+    let name = engine.lock_name(b"-").unwrap();
+    engine
+        .try_get(&name, coarse, by, 31 * SECOND, 5 * SECOND)
+        .unwrap();
+    let mut soon = BIRTH;
+    soon.boot_ns += 32 * SECOND;
+    let result = file::resize(&path, LARGER, soon);
+    assert!(matches!(result, Err(Error::InUse { detached: 1, .. })));
+    let once = engine.once_name(b"once").unwrap();
     let begun = engine.begin(&once, by, 0, 40 * SECOND).unwrap();
     let mut later = BIRTH;
-    later.boot_ns += 31 * SECOND;
+    later.boot_ns += 37 * SECOND;
     let result = file::resize(&path, LARGER, later);
     assert!(
         matches!(result, Err(Error::InUse { detached: 1, .. })),
