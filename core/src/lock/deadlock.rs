@@ -30,6 +30,7 @@
 use super::coarse::COARSE;
 use super::engaged::{Engaged, Role, is_engaged};
 use super::{Grant, State};
+use crate::admission::UPGRADE;
 use crate::engine::Engine;
 use crate::object::{OWN, Objects};
 use crate::permit::{self, Permit};
@@ -37,7 +38,7 @@ use crate::pool::{Mode, Pool, is_pooled};
 use crate::session::{Process, Sessions};
 use crate::sync::fence;
 use crate::table::{LIVE, phase};
-use crate::waiter::{Ticket, UPGRADE, Wait};
+use crate::waiter::{Ticket, Wait};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use std::fmt;
 
