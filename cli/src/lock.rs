@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use sprag::{EngineError, Hold, Space, Span};
 
-use self::wanted::{Subject, Wanted};
+use self::wanted::{Kind, Subject, Wanted};
 use crate::at::{At, is_bad_url};
 use crate::shown::Shown;
 use crate::supervise::{Failure, Loss, TTL_MIN, Times};
@@ -70,7 +70,9 @@ Examples:
 /// do neither: where a late write would do harm, let the resource check SPRAG_TOKEN.
 ///
 /// With --shared several hold the lock at once, and whoever wants it without waits for all of them. With --of
-/// NAME is a semaphore, which so many hold at once. All are served in the order in which they came.
+/// NAME is a semaphore, which so many hold at once. With --partition it is the lock over all names in NAME's
+/// partition, a part of the space, and with --table the lock over all names: while one is held, none of the locks
+/// beneath is. All are served in the order in which they came.
 ///
 /// Without CMD, --acquire, --release and --renew let a script hold a lock between commands.
 #[derive(Debug, clap::Args)]
@@ -83,9 +85,11 @@ Examples:
     override_usage = "sprag lock [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --shared [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --of PERMITS [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --partition [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --table [OPTIONS] -- CMD [ARGS]...\n       \
         sprag lock --acquire [OPTIONS] NAME\n       \
-        sprag lock --release TOKEN [--of PERMITS] NAME\n       \
-        sprag lock --renew TOKEN [--of PERMITS] [--ttl DURATION] NAME",
+        sprag lock --release TOKEN [--of PERMITS | --partition] NAME\n       \
+        sprag lock --renew TOKEN [--of PERMITS | --partition] [--ttl DURATION] NAME",
     after_help = EXIT_CODES,
     group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"])
 )]
@@ -103,6 +107,18 @@ pub(crate) struct Args {
     /// How many permits to take at once, instead of 1; as many as --of says at most
     #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "of", conflicts_with_all = ["release", "renew"])]
     permits: Option<u32>,
+
+    /// Lock all names in NAME's partition, instead of NAME alone
+    ///
+    /// Say it for --release and --renew as well.
+    #[arg(long, conflicts_with_all = ["of", "shared"])]
+    partition: bool,
+
+    /// Lock all names of the space; no NAME is given then
+    ///
+    /// Say it for --release and --renew as well.
+    #[arg(long, conflicts_with_all = ["of", "shared", "partition", "name"])]
+    table: bool,
 
     /// Do not wait: if the lock is not free, give up at once
     #[arg(short = 'n', long = "try", conflicts_with_all = ["wait", "release", "renew"])]
@@ -163,6 +179,9 @@ pub(crate) enum Error {
     /// There is no lock to speak of.
     #[error("no lock is named; use sprag lock NAME -- CMD")]
     NoName,
+    /// The table is to be locked for nothing.
+    #[error("no command is given; use sprag lock --table -- CMD, or --acquire")]
+    NoTableCommand,
     /// There is nothing to run.
     #[error(
         "nothing to run under the lock {name}; use sprag lock NAME -- CMD, or --acquire for a script"
@@ -256,6 +275,7 @@ impl Error {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::NoName
+            | Self::NoTableCommand
             | Self::NoCommand { .. }
             | Self::Command { .. }
             | Self::ShortTtl { .. }
@@ -305,12 +325,15 @@ impl Task<'_> {
 
 impl Args {
     /// The lock's name and what to do with it.
-    fn task(&self) -> Result<(&OsString, Task<'_>), Error> {
+    fn task(&self) -> Result<(&OsStr, Task<'_>), Error> {
         let (name, command) = match (&self.name, self.rest.as_slice()) {
-            (Some(name), rest) => (name, rest),
+            (None, rest) if self.table => (OsStr::new(""), rest),
+            (Some(name), rest) => (name.as_os_str(), rest),
             // sprag lock -- NAME -- CMD
-            (None, [name, separator, command @ ..]) if separator == "--" => (name, command),
-            (None, [name]) => (name, [].as_slice()),
+            (None, [name, separator, command @ ..]) if separator == "--" => {
+                (name.as_os_str(), command)
+            }
+            (None, [name]) => (name.as_os_str(), [].as_slice()),
             (None, []) => return Err(Error::NoName),
             (None, [name, ..]) => {
                 return Err(Error::NoCommand {
@@ -329,11 +352,21 @@ impl Args {
                 mode,
                 command: Shown::of(command),
             }),
+            (None, None) if self.table => Err(Error::NoTableCommand),
             (None, None) => Err(Error::NoCommand {
                 name: Shown::of(name),
             }),
             (None, Some(_)) if self.ttl < TTL_MIN => Err(Error::ShortTtl { ttl: self.ttl }),
             _ => Ok((name, task)),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.of {
+            Some(_) => Kind::Semaphore,
+            None if self.table => Kind::Table,
+            None if self.partition => Kind::Partition,
+            None => Kind::Lock,
         }
     }
 
@@ -352,6 +385,11 @@ impl Args {
                 semaphore.map(|semaphore| Wanted::Permits(semaphore, permits))
             }
             None if self.shared => space.lock(name).map(Wanted::Shared),
+            None if self.table => space.table().map(Wanted::Table),
+            None if self.partition => space
+                .lock(name)
+                .and_then(|_| space.partition(space.partition_of(name)))
+                .map(|lock| Wanted::Partition(lock, name.to_vec())),
             None => space.lock(name).map(Wanted::Alone),
         };
         wanted
@@ -401,7 +439,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
         Task::Release(token) | Task::Renew(token) => {
             at.open_to_look().map_err(|error| match error {
                 sprag::Error::Engine(EngineError::NotFound { .. }) => Error::NotHeld {
-                    subject: Subject::new(args.of.is_some(), printable::bytes(name)),
+                    subject: Subject::new(args.kind(), printable::bytes(name)),
                     token,
                 },
                 error => of_opening(error),

@@ -1,11 +1,12 @@
-//! What a command or a script is to hold: a lock, alone or beside others, or permits of a semaphore.
+//! What a command or a script is to hold: a lock, alone or beside others, that of a partition or of the table, or
+//! permits of a semaphore.
 //!
 //! Owns which of the library's calls that is, and how it is named in errors.
 
 use std::fmt;
 use std::time::Duration;
 
-use sprag::{Acquire, Hold, HoldInfo, Lock, Result, Semaphore, Space};
+use sprag::{Acquire, CoarseLock, Hold, HoldInfo, Lock, LockInfo, Result, Semaphore, Space};
 
 use crate::shown::Shown;
 
@@ -14,6 +15,18 @@ pub(super) enum Wanted<'s> {
     Alone(Lock<'s>),
     Shared(Lock<'s>),
     Permits(Semaphore<'s>, u32),
+    /// The lock of the partition that this name is in.
+    Partition(CoarseLock<'s>, Vec<u8>),
+    Table(CoarseLock<'s>),
+}
+
+/// What a name is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Lock,
+    Semaphore,
+    Partition,
+    Table,
 }
 
 impl<'s> Wanted<'s> {
@@ -21,13 +34,23 @@ impl<'s> Wanted<'s> {
         match self {
             Self::Alone(lock) | Self::Shared(lock) => lock.name(),
             Self::Permits(semaphore, _) => semaphore.name(),
+            Self::Partition(_, name) => name.clone(),
+            Self::Table(_) => Vec::new(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Alone(_) | Self::Shared(_) => Kind::Lock,
+            Self::Permits(..) => Kind::Semaphore,
+            Self::Partition(..) => Kind::Partition,
+            Self::Table(_) => Kind::Table,
         }
     }
 
     /// How errors name it.
     pub(super) fn subject(&self) -> Subject {
-        let is_semaphore = matches!(self, Self::Permits(..));
-        Subject::new(is_semaphore, &self.name())
+        Subject::new(self.kind(), &self.name())
     }
 
     pub(super) fn ttl(self, ttl: Duration) -> Result<Self> {
@@ -35,6 +58,8 @@ impl<'s> Wanted<'s> {
             Self::Alone(lock) => Self::Alone(lock.ttl(ttl)?),
             Self::Shared(lock) => Self::Shared(lock.ttl(ttl)?),
             Self::Permits(semaphore, permits) => Self::Permits(semaphore.ttl(ttl)?, permits),
+            Self::Partition(lock, name) => Self::Partition(lock.ttl(ttl)?, name),
+            Self::Table(lock) => Self::Table(lock.ttl(ttl)?),
         })
     }
 
@@ -43,6 +68,7 @@ impl<'s> Wanted<'s> {
             Self::Alone(lock) => lock.try_acquire(),
             Self::Shared(lock) => lock.try_acquire_shared(),
             Self::Permits(semaphore, permits) => semaphore.try_acquire(*permits),
+            Self::Partition(lock, _) | Self::Table(lock) => lock.try_acquire(),
         }
     }
 
@@ -51,6 +77,7 @@ impl<'s> Wanted<'s> {
             Self::Alone(lock) => Ok(lock.acquire_async()),
             Self::Shared(lock) => Ok(lock.acquire_shared_async()),
             Self::Permits(semaphore, permits) => semaphore.acquire_async(*permits),
+            Self::Partition(lock, _) | Self::Table(lock) => Ok(lock.acquire_async()),
         }
     }
 
@@ -58,6 +85,7 @@ impl<'s> Wanted<'s> {
         match self {
             Self::Alone(lock) | Self::Shared(lock) => lock.release_token(token),
             Self::Permits(semaphore, _) => semaphore.release_token(token),
+            Self::Partition(lock, _) | Self::Table(lock) => lock.release_token(token),
         }
     }
 
@@ -65,6 +93,7 @@ impl<'s> Wanted<'s> {
         match self {
             Self::Alone(lock) | Self::Shared(lock) => lock.renew_token(token),
             Self::Permits(semaphore, _) => semaphore.renew_token(token),
+            Self::Partition(lock, _) | Self::Table(lock) => lock.renew_token(token),
         }
     }
 
@@ -72,12 +101,17 @@ impl<'s> Wanted<'s> {
     pub(super) fn waits_for(&self, space: &Space, token: u64) -> Result<bool> {
         let name = self.name();
         let is_it = |hold: &HoldInfo| hold.is_live && hold.token == token;
+        let is_held = |lock: &LockInfo| lock.holds.iter().any(is_it);
         Ok(match self {
-            Self::Alone(_) | Self::Shared(_) => {
-                let locks = space.inspect(&name)?;
-                let lock = locks.iter().find(|lock| lock.name == name);
-                lock.is_some_and(|lock| lock.holds.iter().any(is_it))
+            Self::Alone(_) | Self::Shared(_) | Self::Partition(..) => {
+                let partition = format!("partition {}", space.partition_of(&name)).into_bytes();
+                let (locks, coarse) = (space.inspect(&name)?, space.inspect_coarse()?);
+                locks.iter().any(|lock| lock.name == name && is_held(lock))
+                    || coarse
+                        .iter()
+                        .any(|lock| lock.name == partition && is_held(lock))
             }
+            Self::Table(_) => space.inspect_coarse()?.iter().any(is_held),
             Self::Permits(_, permits) => {
                 let semaphores = space.semaphores(&name)?;
                 let semaphore = semaphores.iter().find(|semaphore| semaphore.name == name);
@@ -90,24 +124,33 @@ impl<'s> Wanted<'s> {
     }
 }
 
-/// What an error is about: `lock 'nightly'`.
+/// What an error is about: `lock 'nightly'`, `partition of 'nightly'`, `table`.
 #[derive(Debug)]
 pub(crate) struct Subject {
     what: &'static str,
-    name: Shown,
+    name: Option<Shown>,
 }
 
 impl Subject {
-    pub(super) fn new(is_semaphore: bool, name: &[u8]) -> Self {
+    pub(super) fn new(kind: Kind, name: &[u8]) -> Self {
+        let what = match kind {
+            Kind::Lock => "lock",
+            Kind::Semaphore => "semaphore",
+            Kind::Partition => "partition of",
+            Kind::Table => "table",
+        };
         Self {
-            what: if is_semaphore { "semaphore" } else { "lock" },
-            name: Shown::of_bytes(name),
+            what,
+            name: (kind != Kind::Table).then(|| Shown::of_bytes(name)),
         }
     }
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {}", self.what, self.name)
+        match &self.name {
+            Some(name) => write!(formatter, "{} {name}", self.what),
+            None => formatter.write_str(self.what),
+        }
     }
 }

@@ -1,0 +1,74 @@
+//! `sprag lock --partition` and `--table`: all locks of a part of the space, or of all of it.
+#![cfg(target_os = "linux")]
+
+mod lock {
+    pub(crate) mod world;
+}
+
+use lock::world::World;
+
+#[test]
+fn a_script_locks_a_partition_and_the_table_over_the_locks_beneath() {
+    let world = World::new();
+    let finished = world.script(
+        r#"set -eu
+part=$(sprag --at "$AT" lock --acquire --partition --ttl 10m orders/42)
+sprag --at "$AT" lock --try orders/42 -- echo overlap || echo "beneath: $?"
+sprag --at "$AT" lock --try --table -- echo overlap || echo "above: $?"
+sprag --at "$AT" lock --renew "$part" --partition --ttl 20m orders/42
+sprag --at "$AT" lock --release "$part" orders/42 || echo "no key: $?"
+sprag --at "$AT" lock --release "$part" --partition orders/42
+table=$(sprag --at "$AT" lock --acquire --table --ttl 10m)
+sprag --at "$AT" lock --try anything -- echo overlap || echo "all: $?"
+sprag --at "$AT" lock --wait 50ms --partition orders/42 -- echo overlap || echo "late: $?"
+sprag --at "$AT" lock --release "$table" --table
+sprag --at "$AT" lock --try orders/42 -- sprag --at "$AT" lock --try --table -- echo overlap || echo "held: $?"
+sprag --at "$AT" lock --try --table -- echo "free"
+"#,
+    );
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    assert_eq!(
+        finished.out,
+        "beneath: 75\nabove: 75\nno key: 123\nall: 75\nlate: 124\nheld: 75\nfree\n"
+    );
+    for told in [
+        "the table is not free",
+        "the partition of 'orders/42' was not free within 50ms",
+    ] {
+        assert!(finished.err.contains(told), "{told}: {}", finished.err);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_of_a_partition_and_the_table_is_told() {
+    let world = World::new();
+    let cases: [(&[&str], &str); 5] = [
+        (&["--table", "orders", "--", "true"], "--table"),
+        (&["--table"], "sprag lock --table -- CMD"),
+        (
+            &["--table", "--partition", "a", "--", "true"],
+            "--partition",
+        ),
+        (&["--shared", "--partition", "a", "--", "true"], "--shared"),
+        (&["--partition", "", "--", "true"], "1 to 1024 bytes"),
+    ];
+    for (args, error) in cases {
+        let finished = world.run(args);
+        assert_eq!(finished.code, Some(64), "{args:?}: {}", finished.err);
+        assert!(finished.err.contains(error), "{args:?}: {}", finished.err);
+        assert_eq!(finished.out, "");
+    }
+}
+
+#[test]
+fn one_that_would_wait_for_what_it_is_part_of_is_told() {
+    let world = World::new();
+    let finished = world.script(
+        r#"
+sprag --at "$AT" lock a -- sprag --at "$AT" lock --partition a -- echo never || echo "up: $?"
+sprag --at "$AT" lock --partition a -- sprag --at "$AT" lock a -- echo never || echo "down: $?"
+"#,
+    );
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    assert_eq!(finished.out, "up: 64\ndown: 64\n");
+}
