@@ -18,9 +18,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{EngineError, Hold, Space, Span};
+use sprag::{EngineError, Space, Span};
 
-use self::wanted::{Kind, Subject, Wanted};
+use self::wanted::{Held, Kind, Subject, Wanted};
 use crate::at::{At, is_bad_url};
 use crate::shown::Shown;
 use crate::supervise::{Failure, Loss, TTL_MIN, Times};
@@ -69,6 +69,9 @@ Examples:
 /// SIGKILL before the lease ends. If sprag is killed, CMD is killed with it. A sprag that is stopped can
 /// do neither: where a late write would do harm, let the resource check SPRAG_TOKEN.
 ///
+/// Several names are several locks, had all at once or not at all, in whatever order others name them. SPRAG_TOKEN has
+/// the token of each then, with a space between, and SPRAG_KEY the first name.
+///
 /// With --shared several hold the lock at once, and whoever wants it without waits for all of them. With --of
 /// NAME is a semaphore, which so many hold at once. With --partition it is the lock over all names in NAME's
 /// partition, a part of the space, and with --table the lock over all names: while one is held, none of the locks
@@ -82,7 +85,7 @@ Examples:
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(
-    override_usage = "sprag lock [OPTIONS] NAME -- CMD [ARGS]...\n       \
+    override_usage = "sprag lock [OPTIONS] NAME... -- CMD [ARGS]...\n       \
         sprag lock --shared [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --of PERMITS [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --partition [OPTIONS] NAME -- CMD [ARGS]...\n       \
@@ -117,7 +120,7 @@ pub(crate) struct Args {
     /// Lock all names of the space; no NAME is given then
     ///
     /// Say it for --release and --renew as well.
-    #[arg(long, conflicts_with_all = ["of", "shared", "partition", "name"])]
+    #[arg(long, conflicts_with_all = ["of", "shared", "partition", "names"])]
     table: bool,
 
     /// Do not wait: if the lock is not free, give up at once
@@ -165,8 +168,10 @@ pub(crate) struct Args {
     json: bool,
 
     /// The lock's name, 1 to 1,024 bytes; one that begins with - goes behind a -- of its own
+    ///
+    /// Several names are several locks, up to 64, had all at once or not at all while CMD runs.
     #[arg(value_name = "NAME")]
-    name: Option<OsString>,
+    names: Vec<OsString>,
 
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
@@ -179,6 +184,11 @@ pub(crate) enum Error {
     /// There is no lock to speak of.
     #[error("no lock is named; use sprag lock NAME -- CMD")]
     NoName,
+    /// Several names and no command: what was meant for one may be among them.
+    #[error(
+        "{word} is taken for another lock's name; a command to run goes behind --, as in sprag lock NAME -- CMD"
+    )]
+    NoCommandOfSeveral { word: Shown },
     /// The table is to be locked for nothing.
     #[error("no command is given; use sprag lock --table -- CMD, or --acquire")]
     NoTableCommand,
@@ -276,6 +286,7 @@ impl Error {
         ExitCode::from(match self {
             Self::NoName
             | Self::NoTableCommand
+            | Self::NoCommandOfSeveral { .. }
             | Self::NoCommand { .. }
             | Self::Command { .. }
             | Self::ShortTtl { .. }
@@ -324,22 +335,24 @@ impl Task<'_> {
 }
 
 impl Args {
-    /// The lock's name and what to do with it.
-    fn task(&self) -> Result<(&OsStr, Task<'_>), Error> {
-        let (name, command) = match (&self.name, self.rest.as_slice()) {
-            (None, rest) if self.table => (OsStr::new(""), rest),
-            (Some(name), rest) => (name.as_os_str(), rest),
-            // sprag lock -- NAME -- CMD
-            (None, [name, separator, command @ ..]) if separator == "--" => {
-                (name.as_os_str(), command)
-            }
-            (None, [name]) => (name.as_os_str(), [].as_slice()),
-            (None, []) => return Err(Error::NoName),
-            (None, [name, ..]) => {
-                return Err(Error::NoCommand {
-                    name: Shown::of(name),
-                });
-            }
+    /// The locks' names and what to do with them.
+    fn task(&self) -> Result<(&[OsString], Task<'_>), Error> {
+        // The first is a name, whatever it is.
+        let separator = self.rest.iter().skip(1).position(|word| word == "--");
+        let (names, command): (&[OsString], &[OsString]) = match (&*self.names, &*self.rest) {
+            ([], rest) if self.table => (&[], rest),
+            ([], []) => return Err(Error::NoName),
+            ([], rest) => match separator {
+                // sprag lock -- NAME -- CMD
+                Some(more) => (&rest[..=more], &rest[more + 2..]),
+                _ if rest.len() == 1 => (rest, &[]),
+                _ => {
+                    return Err(Error::NoCommand {
+                        name: Shown::of(&rest[0]),
+                    });
+                }
+            },
+            (names, rest) => (names, rest),
         };
         let task = match (self.acquire, self.release, self.renew) {
             (true, ..) => Task::Acquire,
@@ -353,11 +366,25 @@ impl Args {
                 command: Shown::of(command),
             }),
             (None, None) if self.table => Err(Error::NoTableCommand),
-            (None, None) => Err(Error::NoCommand {
-                name: Shown::of(name),
+            (None, None) if names.len() > 1 => Err(Error::NoCommandOfSeveral {
+                word: Shown::of(&names[1]),
             }),
+            (None, None) => Err(Error::NoCommand {
+                name: Shown::of(names.first().map_or(OsStr::new(""), |name| name)),
+            }),
+            (mode, _) if names.len() > 1 => match mode {
+                None if self.kind() == Kind::Lock && !self.shared && self.ttl >= TTL_MIN => {
+                    Ok((names, task))
+                }
+                None if self.ttl < TTL_MIN => Err(Error::ShortTtl { ttl: self.ttl }),
+                _ => Err(Error::Usage(
+                    "several names are locks that are had alone, while CMD runs: leave out --shared, --of, \
+                     --partition and --acquire, or give one name"
+                        .to_owned(),
+                )),
+            },
             (None, Some(_)) if self.ttl < TTL_MIN => Err(Error::ShortTtl { ttl: self.ttl }),
-            _ => Ok((name, task)),
+            _ => Ok((names, task)),
         }
     }
 
@@ -371,9 +398,13 @@ impl Args {
     }
 
     /// What NAME is, and how it is wanted.
-    fn wanted<'s>(&self, space: &'s Space, name: &OsStr) -> Result<Wanted<'s>, Error> {
-        let name = printable::bytes(name);
+    fn wanted<'s>(&self, space: &'s Space, names: &[OsString]) -> Result<Wanted<'s>, Error> {
+        let name = names.first().map_or(&[][..], |name| printable::bytes(name));
         let wanted = match self.of {
+            None if names.len() > 1 => {
+                let names = names.iter().map(|name| printable::bytes(name));
+                space.locks(names).map(Wanted::Several)
+            }
             Some(of) => {
                 let permits = self.permits.unwrap_or(1);
                 if permits > of {
@@ -398,7 +429,7 @@ impl Args {
     }
 
     /// Takes what is wanted, waiting as the arguments say.
-    fn take<'s>(&self, space: &Space, wanted: &Wanted<'s>) -> Result<Hold<'s>, Error> {
+    fn take<'s>(&self, space: &Space, wanted: &Wanted<'s>) -> Result<Held<'s>, Error> {
         if let Some(hold) = wanted.try_acquire().map_err(Error::Space)? {
             return Ok(hold);
         }
@@ -433,7 +464,8 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
         .and_then(|()| at.refuse_memory("lock"))
         .and_then(|()| at.check_shared())
         .map_err(|error| Error::Usage(error.to_string()))?;
-    let (name, task) = args.task()?;
+    let (names, task) = args.task()?;
+    let name = names.first().map_or(OsStr::new(""), |name| name);
     let space = match task {
         // Where there is no region, nothing is held.
         Task::Release(token) | Task::Renew(token) => {
@@ -447,7 +479,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
         }
         Task::Run(_) | Task::Acquire => at.open().map_err(of_opening),
     }?;
-    let wanted = args.wanted(&space, name)?;
+    let wanted = args.wanted(&space, names)?;
     match task {
         Task::Run(command) => {
             let times = Times {
@@ -467,14 +499,18 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
 /// itself: by what its `sprag lock` put into the environment and by the space's own word, for the environment
 /// may be an old one, or another space's.
 fn token_of_parent(space: &Space, wanted: &Wanted<'_>) -> Result<Option<u64>, Error> {
-    let is_named = std::env::var_os(KEY).is_some_and(|key| printable::bytes(&key) == wanted.name());
-    let token = std::env::var(TOKEN)
-        .ok()
-        .and_then(|token| token.parse().ok());
+    let key = std::env::var_os(KEY).unwrap_or_default();
+    let name = printable::bytes(&key);
+    let is_named = wanted.names().iter().any(|wanted| wanted == name);
+    // Of several locks, the first is the one that is named.
+    let token = std::env::var(TOKEN).ok().and_then(|tokens| {
+        let first = tokens.split(' ').next()?;
+        first.parse().ok()
+    });
     let Some(token) = token.filter(|_| is_named) else {
         return Ok(None);
     };
-    let waits_for_itself = wanted.waits_for(space, token).map_err(Error::Space)?;
+    let waits_for_itself = wanted.waits_for(space, name, token).map_err(Error::Space)?;
     Ok(waits_for_itself.then_some(token))
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn line(
             format!("'{arg}' is not UTF-8; only names, keys, files and commands may be any bytes");
     }
     let command = subcommand(whole, args);
-    if let Some(remark) = remark(error, &command) {
+    if let Some(remark) = remark(error) {
         line = remark;
     }
     Some(format!(
@@ -74,7 +74,7 @@ fn subcommand(whole: &clap::Command, args: impl IntoIterator<Item = OsString>) -
 }
 
 /// What to say instead of "unexpected argument" where it can be told what was meant.
-fn remark(error: &clap::Error, command: &str) -> Option<String> {
+fn remark(error: &clap::Error) -> Option<String> {
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {
@@ -83,14 +83,9 @@ fn remark(error: &clap::Error, command: &str) -> Option<String> {
     let is_negative = argument
         .strip_prefix('-')
         .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
-    if is_negative {
-        return Some(format!(
-            "'{argument}' is negative, which no number here may be; a name that begins with - goes behind --"
-        ));
-    }
-    (command == "sprag lock" && !argument.starts_with('-')).then(|| {
+    is_negative.then(|| {
         format!(
-            "'{argument}' stands after the lock's name; a command to run goes behind --, as in sprag lock NAME -- {argument}"
+            "'{argument}' is negative, which no number here may be; a name that begins with - goes behind --"
         )
     })
 }

@@ -109,7 +109,7 @@ fn wrong_arguments_are_told_in_one_line_with_the_way_out() {
         (
             "lock a true -x",
             64,
-            "sprag lock NAME -- true; sprag lock --help",
+            "unexpected argument '-x' found; to pass '-x' as a value, use '-- -x'; sprag lock --help",
         ),
         ("--at shm:x lock a true", 64, "goes behind --"),
         ("lock --try -5 -- true", 64, "'-5' is negative"),

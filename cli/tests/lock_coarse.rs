@@ -72,3 +72,30 @@ sprag --at "$AT" lock --partition a -- sprag --at "$AT" lock a -- echo never || 
     assert_eq!(finished.code, Some(0), "{}", finished.err);
     assert_eq!(finished.out, "up: 64\ndown: 64\n");
 }
+
+#[test]
+fn several_locks_are_had_together_while_a_command_runs() {
+    let world = World::new();
+    let finished = world.script(
+        r#"set -eu
+sprag --at "$AT" lock b a -- sh -c 'set -- $SPRAG_TOKEN; echo "$SPRAG_KEY, $# tokens"'
+sprag --at "$AT" lock a b -- sh -c 'for name in a b; do
+  sprag --at "$AT" lock --try $name -- echo overlap || echo "$name: $?"
+done'
+token=$(sprag --at "$AT" lock --acquire b)
+sprag --at "$AT" lock --try a b -- echo overlap || echo "one is held: $?"
+sprag --at "$AT" lock --try a -- echo "the other is free"
+sprag --at "$AT" lock --release "$token" b
+sprag --at "$AT" lock -- -a -b -- echo "both had"
+sprag --at "$AT" lock a -- sprag --at "$AT" lock b a -- echo never || echo "itself: $?"
+sprag --at "$AT" lock --acquire a b || echo "a script: $?"
+sprag --at "$AT" lock --shared a b -- echo never || echo "shared: $?"
+"#,
+    );
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    assert_eq!(
+        finished.out,
+        "b, 2 tokens\na: 75\nb: 75\none is held: 75\nthe other is free\nboth had\nitself: 64\n\
+         a script: 64\nshared: 64\n"
+    );
+}

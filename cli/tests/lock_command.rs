@@ -238,7 +238,7 @@ fn wrong_arguments_run_nothing_and_say_what_to_do() {
         (&["name", "--"], "nothing to run"),
         (&["--", "name"], "nothing to run"),
         (&["--", "name", "touch", "ran"], "nothing to run"),
-        (&["name", "touch", "ran"], "sprag lock NAME -- touch"),
+        (&["name", "touch", "ran"], "sprag lock NAME -- CMD"),
         (
             &["--tyr", "name", "--", "touch", "ran"],
             "unexpected argument '--tyr'",

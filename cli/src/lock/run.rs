@@ -5,37 +5,39 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{Hold, KeepAlive};
+use sprag::KeepAlive;
 
 use super::Error;
-use super::wanted::Subject;
+use super::wanted::{Held, Subject};
 use crate::supervise::{self, Claim, Loss, Supervisor, Times};
 
-impl Claim for Hold<'_> {
+impl Claim for Held<'_> {
     fn left(&mut self) -> Option<Duration> {
-        self.is_held().then(|| self.lease_left())
+        Held::left(self)
     }
 }
 
 /// Runs `command` under `hold` and releases that when the command has ended. Must be called by the
 /// main thread.
 pub(super) fn run(
-    mut hold: Hold<'_>,
+    mut hold: Held<'_>,
     subject: Subject,
     name: &OsStr,
     command: &[OsString],
     times: Times,
 ) -> Result<ExitCode, Error> {
-    let token = hold.token();
+    let tokens = hold.tokens();
+    let token = tokens.first().copied().unwrap_or(0);
     // For as long as the command runs, however long that is.
     let keep_alive = KeepAlive {
         at_most: Duration::MAX,
         on_lost: None,
     };
     hold.keep_alive(keep_alive).map_err(Error::Space)?;
+    let told: Vec<String> = tokens.iter().map(u64::to_string).collect();
     let exports = [
         (super::KEY, name.to_owned()),
-        (super::TOKEN, token.to_string().into()),
+        (super::TOKEN, told.join(" ").into()),
     ];
     let mut supervisor = Supervisor::start(&mut hold, command, &exports, false, times)?;
     let watched = supervisor.watch();

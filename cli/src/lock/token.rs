@@ -4,13 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde::Serialize;
-use sprag::Hold;
-
-use super::wanted::Wanted;
+use super::wanted::{Held, Wanted};
 use super::{Args, Error};
 use crate::printable::Name;
 use crate::{output, span};
+use serde::Serialize;
 
 /// What was done, as `--json` prints it.
 #[derive(Serialize)]
@@ -38,11 +36,15 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 /// Prints the token of `hold` and leaves it held. A token that nobody could read would hold the lock
 /// for nothing, so it is told first: when that fails, the hold is released.
 pub(super) fn acquire(
-    hold: Hold<'_>,
+    held: Held<'_>,
     wanted: &Wanted<'_>,
     args: &Args,
     out: &mut impl Write,
 ) -> Result<ExitCode, Error> {
+    // Several are held only while a command runs.
+    let Held::One(hold) = held else {
+        return Ok(ExitCode::SUCCESS);
+    };
     let token = hold.token();
     let told = if args.json {
         output::json(out, &report("acquired", wanted, token, Some(args.ttl)))

@@ -14,13 +14,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use libc::c_int;
-use sprag::Hold;
-
 use super::Error;
-use super::wanted::Wanted;
+use super::wanted::{Held, Wanted};
 use crate::supervise::signals;
 use crate::{clock, span};
+use libc::c_int;
 
 /// What ends a wait.
 const ENDING: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -29,7 +27,7 @@ const ENDING: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 pub(super) fn wait<'s>(
     wanted: &Wanted<'s>,
     timeout: Option<Duration>,
-) -> Result<Option<Hold<'s>>, Error> {
+) -> Result<Option<Held<'s>>, Error> {
     let system = |source| Error::System {
         action: "wait for the lock",
         source,

@@ -4,9 +4,13 @@
 //! Owns which of the library's calls that is, and how it is named in errors.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
-use sprag::{Acquire, CoarseLock, Hold, HoldInfo, Lock, LockInfo, Result, Semaphore, Space};
+use sprag::{
+    CoarseLock, Hold, HoldAll, HoldInfo, KeepAlive, Lock, LockInfo, Locks, Result, Semaphore, Space,
+};
 
 use crate::shown::Shown;
 
@@ -18,6 +22,48 @@ pub(super) enum Wanted<'s> {
     /// The lock of the partition that this name is in.
     Partition(CoarseLock<'s>, Vec<u8>),
     Table(CoarseLock<'s>),
+    Several(Locks<'s>),
+}
+
+/// What is held: one lock or so many permits, or several locks under one lease.
+pub(super) enum Held<'s> {
+    One(Hold<'s>),
+    All(HoldAll<'s>),
+}
+
+/// The future of one who waits.
+pub(super) type Turn<'s> = Pin<Box<dyn Future<Output = Result<Held<'s>>> + 's>>;
+
+impl Held<'_> {
+    /// The token of each lock, in the order in which they were named.
+    pub(super) fn tokens(&self) -> Vec<u64> {
+        match self {
+            Self::One(hold) => vec![hold.token()],
+            Self::All(hold) => hold.tokens().to_vec(),
+        }
+    }
+
+    pub(super) fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
+        match self {
+            Self::One(hold) => hold.keep_alive(options),
+            Self::All(hold) => hold.keep_alive(options),
+        }
+    }
+
+    pub(super) fn release(self) -> Result<()> {
+        match self {
+            Self::One(hold) => hold.release(),
+            Self::All(hold) => hold.release(),
+        }
+    }
+
+    /// What is left of the lease, if it is still held.
+    pub(super) fn left(&self) -> Option<Duration> {
+        match self {
+            Self::One(hold) => hold.is_held().then(|| hold.lease_left()),
+            Self::All(hold) => hold.is_held().then(|| hold.lease_left()),
+        }
+    }
 }
 
 /// What a name is of.
@@ -27,16 +73,24 @@ pub(super) enum Kind {
     Semaphore,
     Partition,
     Table,
+    Several,
 }
 
 impl<'s> Wanted<'s> {
-    pub(super) fn name(&self) -> Vec<u8> {
+    /// The names that were given, in their order; none for the table.
+    pub(super) fn names(&self) -> Vec<Vec<u8>> {
         match self {
-            Self::Alone(lock) | Self::Shared(lock) => lock.name(),
-            Self::Permits(semaphore, _) => semaphore.name(),
-            Self::Partition(_, name) => name.clone(),
+            Self::Alone(lock) | Self::Shared(lock) => vec![lock.name()],
+            Self::Permits(semaphore, _) => vec![semaphore.name()],
+            Self::Partition(_, name) => vec![name.clone()],
             Self::Table(_) => Vec::new(),
+            Self::Several(locks) => locks.names(),
         }
+    }
+
+    /// The first of them.
+    pub(super) fn name(&self) -> Vec<u8> {
+        self.names().into_iter().next().unwrap_or_default()
     }
 
     fn kind(&self) -> Kind {
@@ -45,6 +99,7 @@ impl<'s> Wanted<'s> {
             Self::Permits(..) => Kind::Semaphore,
             Self::Partition(..) => Kind::Partition,
             Self::Table(_) => Kind::Table,
+            Self::Several(_) => Kind::Several,
         }
     }
 
@@ -60,25 +115,33 @@ impl<'s> Wanted<'s> {
             Self::Permits(semaphore, permits) => Self::Permits(semaphore.ttl(ttl)?, permits),
             Self::Partition(lock, name) => Self::Partition(lock.ttl(ttl)?, name),
             Self::Table(lock) => Self::Table(lock.ttl(ttl)?),
+            Self::Several(locks) => Self::Several(locks.ttl(ttl)?),
         })
     }
 
-    pub(super) fn try_acquire(&self) -> Result<Option<Hold<'s>>> {
-        match self {
+    pub(super) fn try_acquire(&self) -> Result<Option<Held<'s>>> {
+        let hold = match self {
             Self::Alone(lock) => lock.try_acquire(),
             Self::Shared(lock) => lock.try_acquire_shared(),
             Self::Permits(semaphore, permits) => semaphore.try_acquire(*permits),
             Self::Partition(lock, _) | Self::Table(lock) => lock.try_acquire(),
-        }
+            Self::Several(locks) => return Ok(locks.try_acquire()?.map(Held::All)),
+        };
+        Ok(hold?.map(Held::One))
     }
 
-    pub(super) fn acquire_async(&self) -> Result<Acquire<'s>> {
-        match self {
-            Self::Alone(lock) => Ok(lock.acquire_async()),
-            Self::Shared(lock) => Ok(lock.acquire_shared_async()),
-            Self::Permits(semaphore, permits) => semaphore.acquire_async(*permits),
-            Self::Partition(lock, _) | Self::Table(lock) => Ok(lock.acquire_async()),
-        }
+    pub(super) fn acquire_async(&self) -> Result<Turn<'s>> {
+        let acquire = match self {
+            Self::Alone(lock) => lock.acquire_async(),
+            Self::Shared(lock) => lock.acquire_shared_async(),
+            Self::Permits(semaphore, permits) => semaphore.acquire_async(*permits)?,
+            Self::Partition(lock, _) | Self::Table(lock) => lock.acquire_async(),
+            Self::Several(locks) => {
+                let acquire = locks.acquire_async();
+                return Ok(Box::pin(async { acquire.await.map(Held::All) }));
+            }
+        };
+        Ok(Box::pin(async { acquire.await.map(Held::One) }))
     }
 
     pub(super) fn release_token(&self, token: u64) -> Result<()> {
@@ -86,6 +149,8 @@ impl<'s> Wanted<'s> {
             Self::Alone(lock) | Self::Shared(lock) => lock.release_token(token),
             Self::Permits(semaphore, _) => semaphore.release_token(token),
             Self::Partition(lock, _) | Self::Table(lock) => lock.release_token(token),
+            // Said no to before.
+            Self::Several(_) => Ok(()),
         }
     }
 
@@ -94,18 +159,18 @@ impl<'s> Wanted<'s> {
             Self::Alone(lock) | Self::Shared(lock) => lock.renew_token(token),
             Self::Permits(semaphore, _) => semaphore.renew_token(token),
             Self::Partition(lock, _) | Self::Table(lock) => lock.renew_token(token),
+            Self::Several(_) => Ok(()),
         }
     }
 
-    /// Whether this can't be had as long as the hold under `token` lasts.
-    pub(super) fn waits_for(&self, space: &Space, token: u64) -> Result<bool> {
-        let name = self.name();
+    /// Whether this can't be had as long as the hold of `name`, one of its names, under `token` lasts.
+    pub(super) fn waits_for(&self, space: &Space, name: &[u8], token: u64) -> Result<bool> {
         let is_it = |hold: &HoldInfo| hold.is_live && hold.token == token;
         let is_held = |lock: &LockInfo| lock.holds.iter().any(is_it);
         Ok(match self {
-            Self::Alone(_) | Self::Shared(_) | Self::Partition(..) => {
-                let partition = format!("partition {}", space.partition_of(&name)).into_bytes();
-                let (locks, coarse) = (space.inspect(&name)?, space.inspect_coarse()?);
+            Self::Alone(_) | Self::Shared(_) | Self::Partition(..) | Self::Several(_) => {
+                let partition = format!("partition {}", space.partition_of(name)).into_bytes();
+                let (locks, coarse) = (space.inspect(name)?, space.inspect_coarse()?);
                 locks.iter().any(|lock| lock.name == name && is_held(lock))
                     || coarse
                         .iter()
@@ -113,7 +178,7 @@ impl<'s> Wanted<'s> {
             }
             Self::Table(_) => space.inspect_coarse()?.iter().any(is_held),
             Self::Permits(_, permits) => {
-                let semaphores = space.semaphores(&name)?;
+                let semaphores = space.semaphores(name)?;
                 let semaphore = semaphores.iter().find(|semaphore| semaphore.name == name);
                 semaphore.is_some_and(|semaphore| {
                     let hold = semaphore.holds.iter().find(|hold| is_it(hold));
@@ -138,6 +203,7 @@ impl Subject {
             Kind::Semaphore => "semaphore",
             Kind::Partition => "partition of",
             Kind::Table => "table",
+            Kind::Several => "lock of several with",
         };
         Self {
             what,
