@@ -13,7 +13,7 @@ use crate::lock::coarse::{Coarse, Took};
 use crate::lock::engaged::is_engaged;
 use crate::lock::{Attempt, Grant, State, check_lease, note_granted, until_us};
 use crate::object::{Kind, Name, OWN};
-use crate::permit::Claim;
+use crate::permit::{Claim, Reaped};
 use crate::pool::{Mode, Pool, USED_MAX, is_pooled};
 use crate::session::SessionId;
 use crate::sync::fence;
@@ -194,6 +194,30 @@ impl Engine {
     fn room_in_pool(&self, found: &Found, wants: Wants, asker: &Asker) -> Answer {
         let (cell, raw) = (found.cell, found.state);
         self.follow_step(cell, raw);
+        match Self::room_by(raw, wants) {
+            Answer::No { .. } => {}
+            // Nobody has it: it becomes a lock in plain form again.
+            Answer::Again => {
+                self.close_pool(cell, raw, asker.now_ns);
+                return Answer::Again;
+            }
+            answer => return answer,
+        }
+        let reaped = self.reap(cell, raw, asker.by, asker.now_ns, asker.probe);
+        let Reaped::Alive { raw, until_us } = reaped else {
+            return Answer::Again;
+        };
+        // By the later word, which may have room now.
+        if !is_pooled(raw) || !matches!(Self::room_by(raw, wants), Answer::No { .. }) {
+            return Answer::Again;
+        }
+        Answer::No {
+            look_again_ns: until_us.saturating_mul(1_000),
+        }
+    }
+
+    /// Whether a pool has room by its word alone; *again* for a lock that nobody shares any more.
+    fn room_by(raw: u128, wants: Wants) -> Answer {
         let pool = Pool::decode(raw);
         let has_room = match wants {
             Wants::Permits { amount, capacity } => {
@@ -208,22 +232,14 @@ impl Engine {
                     _ => pool.used == 1,
                 }
             }
-            _ if pool.used == 0 => {
-                self.close_pool(cell, raw, asker.now_ns);
-                return Answer::Again;
-            }
+            _ if pool.used == 0 => return Answer::Again,
             Wants::Shared => pool.mode() == Mode::Shared && pool.used < USED_MAX,
             Wants::Exclusive | Wants::Coarse(_) | Wants::Several => false,
         };
         if has_room {
             return Answer::Yes;
         }
-        match self.reap(cell, raw, asker.by, asker.now_ns, asker.probe) {
-            Ok(()) => Answer::Again,
-            Err(next_us) => Answer::No {
-                look_again_ns: next_us.saturating_mul(1_000),
-            },
-        }
+        Answer::No { look_again_ns: 0 }
     }
 
     /// Whether nobody who came before is to be served first.

@@ -441,12 +441,24 @@ impl Engine {
         }
     }
 
-    fn end_hold_of(&self, index: u16, cell: u32, state: u128, now_us: u64) {
+    fn end_hold_of(&self, index: u16, cell: u32, mut state: u128, now_us: u64) {
         let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
-        if is_engaged(state) {
-            self.end_engaged_of(index, cell, state, now_us);
-        } else if phase(state) == LIVE && !is_pooled(state) && is_its(State::decode(state)) {
-            self.change(cell, |state| is_its(state).then(|| state.freed(now_us)));
+        for _ in 0..ROUNDS_MAX {
+            if is_engaged(state) {
+                return self.end_engaged_of(index, cell, state, now_us);
+            }
+            // The kind after the word, each time: the cell may be another entry's by now.
+            let is_lock = self.coarse_of(cell).is_some() || self.is_lock(cell);
+            let is_plain = phase(state) == LIVE && !is_pooled(state);
+            if !is_lock || !is_plain || !is_its(State::decode(state)) {
+                return;
+            }
+            let word = self.lock_word(cell);
+            let freed = State::decode(state).freed(now_us).encode();
+            if word.compare_exchange(state, freed).is_ok() {
+                return;
+            }
+            state = word.load();
         }
     }
 

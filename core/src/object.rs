@@ -129,6 +129,13 @@ impl Objects {
         Self::kind(region, at) == Kind::Lock as u8
     }
 
+    /// Whether a cell is of a kind that is waited for.
+    pub(crate) fn has_queue(region: &Region, at: usize) -> bool {
+        [Kind::Lock, Kind::Semaphore]
+            .map(|kind| kind as u8)
+            .contains(&Self::kind(region, at))
+    }
+
     /// Whether a cell is a counter's.
     pub(crate) fn is_counter(region: &Region, at: usize) -> bool {
         Self::kind(region, at) == Kind::Counter as u8
@@ -139,6 +146,11 @@ impl Objects {
         [Kind::Lock, Kind::Semaphore, Kind::Once]
             .map(|kind| kind as u8)
             .contains(&Self::kind(region, at))
+    }
+
+    /// What a cell says of its kind and name, to be compared with what it said before.
+    pub(crate) fn identity(region: &Region, at: usize) -> [u64; 4] {
+        [META, NAME, NAME + 8, NAME + 16].map(|word| region.word(at + word).load(Relaxed))
     }
 
     fn name_len(region: &Region, at: usize) -> usize {

@@ -37,6 +37,8 @@ mod ending;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
+pub(crate) use ending::Reaped;
+
 use crate::engine::{Engine, Used};
 use crate::error::{Error, Result};
 use crate::lock::coarse::looks;
@@ -519,6 +521,22 @@ impl Engine {
             (!permit.has_expired(now_ns / 1_000)).then_some(Permit {
                 by: to.unwrap_or(permit.by),
                 until_us: until_us(now_ns, lease_ns),
+                ..permit
+            })
+        })
+    }
+
+    /// [`renew_permit`](Self::renew_permit), but never to an earlier end than the lease has.
+    pub(crate) fn extend_permit(
+        &self,
+        index: u32,
+        hold: u128,
+        now_ns: u64,
+        lease_ns: u64,
+    ) -> Option<Permit> {
+        self.change_permit(index, hold, |permit| {
+            (!permit.has_expired(now_ns / 1_000)).then_some(Permit {
+                until_us: until_us(now_ns, lease_ns).max(permit.until_us),
                 ..permit
             })
         })

@@ -492,31 +492,14 @@ impl Engine {
     pub(super) fn held_until_ns(&self, mut found: Found, asker: &Asker) -> Option<u64> {
         let word = self.region.wide(found.at);
         for _ in 0..ROUNDS_MAX {
-            let state = found.state;
-            if phase(state) != LIVE {
+            // The kind after the word, each time: the cell may be another entry's by now.
+            if phase(found.state) != LIVE || !Objects::is_lock(&self.region, found.at) {
                 return None;
             }
-            let answer = if is_pooled(state) {
-                self.follow_step(found.cell, state);
-                if Pool::decode(state).used == 0 {
-                    return None;
-                }
-                match self.reap(found.cell, state, asker.by, asker.now_ns, asker.probe) {
-                    Ok(()) => Answer::Again,
-                    Err(next_us) => Answer::No {
-                        look_again_ns: next_us.saturating_mul(1_000),
-                    },
-                }
-            } else {
-                self.is_free(&found, asker)
-            };
-            match answer {
+            match self.is_free(&found, asker) {
                 Answer::Yes => return None,
-                // Marked as it was when it was found held: then whoever frees it finds the mark.
                 Answer::No { look_again_ns }
-                    if asker.number.is_none()
-                        || is_queued(state)
-                        || word.compare_exchange(state, state | QUEUE).is_ok() =>
+                    if asker.number.is_none() || self.mark_held(&found) =>
                 {
                     return Some(look_again_ns);
                 }
@@ -525,6 +508,28 @@ impl Engine {
             found.state = word.load();
         }
         Some(0)
+    }
+
+    /// Marks a lock that is held as waited for, so that whoever frees it finds the mark; `false` if it is not
+    /// held any more.
+    fn mark_held(&self, found: &Found) -> bool {
+        let word = self.region.wide(found.at);
+        for _ in 0..ROUNDS_MAX {
+            let state = word.load();
+            let is_held = if is_pooled(state) {
+                Pool::decode(state).used > 0
+            } else {
+                // In plain form, only as it was when it was found held.
+                state | QUEUE == found.state | QUEUE
+            };
+            if phase(state) != LIVE || !is_held || !Objects::is_lock(&self.region, found.at) {
+                return false;
+            }
+            if is_queued(state) || word.compare_exchange(state, state | QUEUE).is_ok() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Says of a coarse lock that it is waited for.

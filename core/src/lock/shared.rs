@@ -15,7 +15,7 @@ use crate::admission::{Asker, Wants};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::object::{Name, Object, TOKEN_MAX};
-use crate::permit::Permit;
+use crate::permit::{Permit, Reaped};
 use crate::pool::{Mode, POOLED, Pool, is_pooled};
 use crate::session::{Process, SessionId};
 use crate::table::{Entry as _, Found, ROUNDS_MAX, phase};
@@ -93,6 +93,10 @@ impl Engine {
             probe: true,
         };
         let (cell, at) = (grant.cell(), self.objects.at(grant.cell()));
+        let has_other = |raw| match Pool::decode(raw).mode() {
+            Mode::Exclusive(other) | Mode::Upgrading(other) => is_pooled(raw) && other != index,
+            Mode::Shared => false,
+        };
         for _ in 0..ROUNDS_MAX {
             let state = self.region.wide(at).load();
             if !self.is_held(grant, now_ns) || !is_pooled(state) {
@@ -111,10 +115,12 @@ impl Engine {
                 }
                 Mode::Exclusive(other) | Mode::Upgrading(other) if other != index => {
                     // Unless that one is dead, or its lease is over.
-                    if self.reap(cell, state, by, now_ns, true).is_ok() {
-                        continue;
+                    match self.reap(cell, state, by, now_ns, true) {
+                        Reaped::Alive { raw, .. } if has_other(raw) => {
+                            return Ok(Upgrade::Conflict);
+                        }
+                        _ => continue,
                     }
-                    return Ok(Upgrade::Conflict);
                 }
                 _ => {}
             }
@@ -127,17 +133,16 @@ impl Engine {
                 continue;
             }
             // The dead share nothing any more.
-            if self.reap(cell, state, by, now_ns, true).is_ok() {
+            let Reaped::Alive { raw: state, .. } = self.reap(cell, state, by, now_ns, true) else {
+                continue;
+            };
+            let pool = Pool::decode(state);
+            if !is_pooled(state) || pool.used <= 1 || has_other(state) {
                 continue;
             }
             let waiting = pool.with_mode(Mode::Upgrading(index)).encode();
-            if state == waiting
-                || self
-                    .region
-                    .wide(at)
-                    .compare_exchange(state, waiting)
-                    .is_ok()
-            {
+            let word = self.region.wide(at);
+            if state == waiting || word.compare_exchange(state, waiting).is_ok() {
                 return Ok(Upgrade::Shared);
             }
         }
@@ -154,9 +159,8 @@ impl Engine {
         asker: &Asker,
     ) -> Option<Grant> {
         let index = grant.permit()?;
-        // The lease first: once that is over, so is the hold.
-        let (now_ns, lease_ns) = (asker.now_ns, asker.lease_ns);
-        let permit = self.renew_permit(index, grant.word, None, now_ns, lease_ns)?;
+        // The lease first: once that is over, so is the hold. Never shortened: the exchange below may fail.
+        let permit = self.extend_permit(index, grant.word, asker.now_ns, asker.lease_ns)?;
         let before = self.permit_token(index).load(Relaxed);
         let pool = Pool::decode(found.state);
         let token = pool.token + 1;
@@ -202,7 +206,10 @@ impl Engine {
             }
             let claim = self.claim_permit(by, cell, state.time_us, 1, now_ns)?;
             // The hold is the same one, so its token is not spent anew.
-            let before = Pool::empty(state.token - 1, state.queue);
+            let Some(token) = state.token.checked_sub(1) else {
+                return Ok(None);
+            };
+            let before = Pool::empty(token, state.queue);
             if let Some(grant) = self.join(cell, raw, before, &claim, 1) {
                 self.note_permit(claim.index, now_ns);
                 return Ok(Some((grant, self.hand_on_now(cell, now_ns))));

@@ -7,7 +7,8 @@ use super::{Attempt, Grant, Released};
 use crate::admission::{Answer, Asker, Wants};
 use crate::check::Finding;
 use crate::engine::Engine;
-use crate::object::{Kind, Name, Plain};
+use crate::object::{Kind, Name};
+use crate::once::{Begun, TTL_NS_MIN};
 use crate::region::Caps;
 use crate::session::{Process, SessionId};
 use crate::stopped::engine;
@@ -303,39 +304,67 @@ fn property_1_one_stopped_over_a_partition_keeps_out_nobody_beneath_and_finds_ou
     }
 }
 
+/// Makes an entry of some kind by a name.
+type Put<'a> = &'a dyn Fn(&Engine, &[u8], SessionId) -> Option<Found>;
+
 #[test]
-fn property_1_one_stopped_while_it_marks_locks_as_waited_for_marks_nothing_else() {
-    let (engine, me) = engine(Caps {
-        objects: 1,
-        ..Caps::default()
-    });
-    let grant = engine.key("a", me).unwrap();
-    let cell = grant.cell();
-    let held = engine.found(&["a"], me)[0];
-    // Stopped, having seen that it is held; the cell becomes a fence's.
-    engine.free(&grant);
-    engine.reclaim_lock(cell);
-    let fence = (0..1_000)
-        .find_map(|i| {
-            let name = engine.fence_name(format!("fence {i}").as_bytes()).unwrap();
-            engine.admit(&name, me, 0, 5, false).unwrap().unwrap();
-            let found = engine
-                .find_object(&engine.object(Kind::Fence, &name))
-                .unwrap();
-            if found.cell != cell {
-                engine.reclaim_lock(found.cell);
-            }
-            (found.cell == cell).then_some(found)
-        })
-        .expect("some name comes to lie in the cell");
-    let waiter = Asker {
-        number: Some(1),
-        ..asker(me)
+fn property_1_one_stopped_between_two_looks_at_a_lock_leaves_what_has_its_cell_by_then_alone() {
+    // What may read as a lock, held or waited for.
+    let fence = |engine: &Engine, name: &[u8], me| {
+        let name = engine.fence_name(name).unwrap();
+        engine.admit(&name, me, 0, 5, false).unwrap().unwrap();
+        engine.find_object(&engine.object(Kind::Fence, &name))
     };
-    assert_eq!(engine.held_until_ns(held, &waiter), None);
-    let state = engine.region.wide(fence.at).load();
-    assert_eq!(state, fence.state);
-    assert_eq!(Plain::decode(state).value, 5);
+    let once_begun_again = |engine: &Engine, name: &[u8], me| {
+        let name = engine.once_name(name).unwrap();
+        for now_ns in [0, 2 * TTL_NS_MIN] {
+            assert!(matches!(
+                engine.begin(&name, me, now_ns, TTL_NS_MIN).unwrap(),
+                Begun::Started(_)
+            ));
+        }
+        engine.find_object(&engine.object(Kind::Once, &name))
+    };
+    let once_begun = |engine: &Engine, name: &[u8], me| {
+        let name = engine.once_name(name).unwrap();
+        let _ = engine.begin(&name, me, 0, TTL_NS_MIN).unwrap();
+        engine.find_object(&engine.object(Kind::Once, &name))
+    };
+    for put in [&fence as Put<'_>, &once_begun, &once_begun_again] {
+        let (engine, me) = engine(Caps {
+            objects: 1,
+            ..Caps::default()
+        });
+        let grant = engine.key("a", me).unwrap();
+        let cell = grant.cell();
+        let held = engine.found(&["a"], me)[0];
+        // Stopped, having seen that it is held.
+        engine.free(&grant);
+        engine.reclaim_lock(cell);
+        let later = (0..1_000)
+            .find_map(|i| {
+                let found = put(&engine, format!("later {i}").as_bytes(), me).unwrap();
+                if found.cell != cell {
+                    engine.reclaim_lock(found.cell);
+                }
+                (found.cell == cell).then_some(found)
+            })
+            .expect("some name comes to lie in the cell");
+        let waiter = Asker {
+            number: Some(1),
+            ..asker(me)
+        };
+        assert_eq!(engine.held_until_ns(held, &waiter), None, "it is no lock");
+        assert_eq!(engine.held_until_ns(later, &waiter), None, "it is no lock");
+        assert_eq!(engine.hand_on_now(cell, 0), None);
+        engine.end_hold_of(me.index(), cell, held.state, 0);
+        engine.end_hold_of(me.index(), cell, later.state, 0);
+        let state = engine.region.wide(later.at).load();
+        assert_eq!(
+            state, later.state,
+            "exclusion: another entry's word was exchanged"
+        );
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use super::{ACTIVE, CLAIMED, ENDED, Permit, for_each};
 use crate::engine::Engine;
+use crate::object::Objects;
 use crate::pool::{Pool, Step, is_pooled};
 use crate::region::header;
 use crate::session::SessionId;
@@ -12,10 +13,26 @@ use crate::sync::fence;
 use crate::table::ROUNDS_MAX;
 use core::sync::atomic::Ordering::Acquire;
 
+/// What became of the members of a pool.
+pub(crate) enum Reaped {
+    /// Some were ended, or their sum was set right: look again.
+    Ended,
+    /// All that the pool has by this later word are alive and within their leases, of which the first to end does so
+    /// at `until_us`.
+    Alive {
+        /// The word, read after all members were.
+        raw: u128,
+        /// In region time, microseconds. One who joined meanwhile may be earlier.
+        until_us: u64,
+    },
+}
+
 impl Engine {
     /// Ends the members of the pool with the word `raw` whose lease is over or, with `probe`, whose session is
-    /// dead, and takes out all that have ended. Whether there may be more room now, or the word is another;
-    /// else when the next lease ends, in microseconds. Reads every permit in use.
+    /// dead, and takes out all that have ended. Reads every permit in use.
+    ///
+    /// Others may join and leave all the while, and none of them makes this start anew: a member by the later
+    /// word was there before and found alive, or joined since, and then it was.
     pub(crate) fn reap(
         &self,
         cell: u32,
@@ -23,11 +40,13 @@ impl Engine {
         by: SessionId,
         now_ns: u64,
         probe: bool,
-    ) -> Result<(), u64> {
-        let word = self.objects.state(&self.region, cell);
+    ) -> Reaped {
+        let at = self.objects.at(cell);
+        let word = self.region.wide(at);
         self.follow_step(cell, raw);
-        let (mut next_us, mut sum) = (u64::MAX, 0_u32);
-        let (mut is_to_look_again, mut is_certain) = (false, true);
+        let identity = Objects::identity(&self.region, at);
+        let (mut until_us, mut sum) = (u64::MAX, 0_u32);
+        let (mut has_ended, mut is_certain) = (false, true);
         let (now_us, step) = (now_ns / 1_000, Pool::decode(raw).step);
         for_each(&self.region, cell, |index, permit| {
             if permit.phase == CLAIMED {
@@ -41,28 +60,33 @@ impl Engine {
             if is_over {
                 // Whoever takes it out, or renews it first, the word is another then, or the permit is.
                 self.end_and_take_out(index, permit, now_ns);
-                is_to_look_again = true;
-            } else if self.is_permit_settled(index, permit) {
-                next_us = next_us.min(permit.until_us);
-                sum = sum.saturating_add(self.permit_record(index).amount);
+                has_ended = true;
             } else {
-                is_to_look_again = true;
+                is_certain &= self.is_permit_settled(index, permit);
+                until_us = until_us.min(permit.until_us);
+                sum = sum.saturating_add(self.permit_record(index).amount);
             }
             true
         });
-        // Also where somebody left, or joined, while they were counted.
-        if is_to_look_again || word.load() != raw {
-            return Ok(());
+        let later = word.load();
+        // Acquire: pairs with the fence in `Table::insert`. If the word is a later entry's, so is what the cell
+        // says of itself.
+        fence(Acquire);
+        if has_ended || Objects::identity(&self.region, at) != identity {
+            return Reaped::Ended;
         }
         let pool = Pool::decode(raw);
         // No member came or went while they were counted, so this is what they have. It differs only after
         // damage, or after a session that was taken for dead went on.
-        if is_certain && pool.used != sum {
+        if later == raw && is_certain && pool.used != sum {
             let counted = Pool { used: sum, ..pool };
             let _ = word.compare_exchange(raw, counted.encode());
-            return Ok(());
+            return Reaped::Ended;
         }
-        Err(next_us)
+        Reaped::Alive {
+            raw: later,
+            until_us,
+        }
     }
 
     fn end_and_take_out(&self, index: u32, permit: Permit, now_ns: u64) -> bool {

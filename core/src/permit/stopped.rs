@@ -3,7 +3,7 @@
 
 use super::{ENDED, Permit};
 use crate::Error;
-use crate::admission::Wants;
+use crate::admission::{Answer, Asker, Wants};
 use crate::engine::Engine;
 use crate::lock::{Attempt, Grant, HoldOf, Released, Upgrade};
 use crate::object::{Kind, Name};
@@ -377,4 +377,78 @@ fn property_8_one_who_waits_for_a_semaphore_that_was_made_anew_with_another_capa
             ..
         })
     ));
+}
+
+#[test]
+fn property_6_whoever_comes_and_goes_keeps_nobody_from_an_answer() {
+    let (engine, me) = engine(FEW);
+    let first = share(&engine, me, 0);
+    let object = name(&engine);
+    let found = engine
+        .find_object(&engine.object(Kind::Lock, &object))
+        .unwrap();
+    let asker = Asker {
+        by: me,
+        number: None,
+        now_ns: 0,
+        lease_ns: LEASE,
+        probe: true,
+    };
+    // Between its look at the word and its look at who shares the lock, another comes.
+    let second = share(&engine, me, 0);
+    let answer = engine.answer(&found, Wants::Exclusive, &asker);
+    assert!(
+        matches!(answer, Answer::No { look_again_ns } if look_again_ns >= LEASE),
+        "two share it still"
+    );
+    // And goes.
+    let found = engine
+        .find_object(&engine.object(Kind::Lock, &object))
+        .unwrap();
+    engine.release(&second, || 0);
+    let answer = engine.answer(&found, Wants::Upgrade(first), &asker);
+    assert!(
+        matches!(answer, Answer::Again),
+        "nobody else shares it any more"
+    );
+}
+
+#[test]
+fn property_5_an_upgrade_never_shortens_the_lease_that_it_keeps() {
+    let (engine, me) = engine(FEW);
+    let first = share(&engine, me, 0);
+    let object = name(&engine);
+    let found = engine
+        .find_object(&engine.object(Kind::Lock, &object))
+        .unwrap();
+    let asker = Asker {
+        by: me,
+        number: None,
+        now_ns: 0,
+        lease_ns: SECOND,
+        probe: true,
+    };
+    // Another comes before the exchange: no upgrade, and the hold is what it was.
+    share(&engine, me, 0);
+    assert_eq!(engine.complete_upgrade(&found, first, &asker), None);
+    assert!(engine.is_held(&first, LEASE - SECOND));
+}
+
+#[test]
+fn property_6_a_wait_for_an_upgrade_that_cannot_be_hides_nobody_behind_it() {
+    let (engine, me) = engine(FEW);
+    let (mine, theirs) = (share(&engine, me, 0), share(&engine, me, 0));
+    let upgrade = engine.try_upgrade(&mine, 0, LEASE).unwrap();
+    assert_eq!(upgrade, Upgrade::Shared);
+    let names = [name(&engine)];
+    let enqueue = |wants| engine.enqueue_for(&names, wants, me, 0, LATER).unwrap();
+    let _upgrade = enqueue(Wants::Upgrade(mine));
+    let _behind = enqueue(Wants::Shared);
+    // What was to be upgraded is gone, and who waits for that has not looked since.
+    let released = engine.release(&mine, || 0);
+    assert!(
+        matches!(released, Released::Done { wake: Some(_) }),
+        "it is the turn of the one behind"
+    );
+    assert!(engine.is_held(&theirs, 0));
 }

@@ -156,8 +156,11 @@ impl Engine {
     /// Hands on to whoever can have the word as it is now.
     pub(crate) fn hand_on_now(&self, cell: u32, now_ns: u64) -> Option<Wake> {
         let raw = self.lock_word(cell).load();
+        // Asked after the word was read: a cell that was reused since may be of a kind without a queue.
+        let has_queue = self.coarse_of(cell).is_some()
+            || Objects::has_queue(&self.region, self.objects.at(cell));
         let is_plain = !is_pooled(raw) && !is_engaged(raw);
-        if phase(raw) != LIVE || (is_plain && State::decode(raw).holder.is_some()) {
+        if phase(raw) != LIVE || !has_queue || (is_plain && State::decode(raw).holder.is_some()) {
             return None;
         }
         self.hand_on(cell, raw, now_ns)

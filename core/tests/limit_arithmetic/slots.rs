@@ -317,6 +317,24 @@ impl History {
     }
 }
 
+// Property 12.
+#[test]
+fn a_window_reserved_ahead_counts_the_windows_before_it_when_the_limit_changes() {
+    let windows = prepared("4/2s;window=fixed");
+    let at = moment(0);
+    let mut value = 0;
+    // All of this window and the next, and 2 of the one after.
+    for cost in [4, 4, 2] {
+        let Reserve::Taken { new_value, .. } = windows.reserve(value, at, cost, u64::MAX) else {
+            panic!("there are windows enough");
+        };
+        value = new_value;
+    }
+    let bucket = prepared("1/second;burst=100");
+    let changed = convert(&windows, value, &bucket, at);
+    assert_eq!(bucket.peek(changed, at).remaining(), 100 - 10);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
