@@ -222,7 +222,7 @@ impl Hold<'_> {
 
     /// Takes alone what this hold shares with others, waiting for them to release it. It keeps its share
     /// meanwhile, nobody new gets one, and those who queue come after. The hold has a new, higher token then,
-    /// and its lease starts anew. A hold that has its lock alone has what it wants already.
+    /// and its lease starts anew, unless it would have ended later. A hold that has its lock alone has what it wants already.
     ///
     /// # Errors
     ///

@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// Takes alone what the caller shares by `grant`, if nobody else shares it any more; else makes the
-    /// caller the one who waits for that.
+    /// caller the one who waits for that. The lease then ends `lease_ns` from now, or later if it would have.
     pub fn try_upgrade(&self, grant: &Grant, now_ns: u64, lease_ns: u64) -> Result<Upgrade> {
         super::check_lease(lease_ns)?;
         let Some(index) = grant.permit() else {
@@ -108,7 +108,7 @@ impl Engine {
             match pool.mode() {
                 // It has what it wants, but for the lease.
                 Mode::Exclusive(own) if own == index => {
-                    let renewed = self.renew_permit(index, grant.word, None, now_ns, lease_ns);
+                    let renewed = self.extend_permit(index, grant.word, now_ns, lease_ns);
                     return Ok(renewed.map_or(Upgrade::NotHeld, |permit| {
                         Upgrade::Granted(Grant::of_permit(pool.token, index, permit.encode()))
                     }));
@@ -137,7 +137,9 @@ impl Engine {
                 continue;
             };
             let pool = Pool::decode(state);
-            if !is_pooled(state) || pool.used <= 1 || has_other(state) {
+            // Asked after that word was read: the permit that it is to name is this hold's then.
+            let is_held = is_pooled(state) && self.is_held(grant, now_ns);
+            if !is_held || pool.used <= 1 || has_other(state) {
                 continue;
             }
             let waiting = pool.with_mode(Mode::Upgrading(index)).encode();

@@ -111,16 +111,16 @@ impl World {
     }
 
     /// The next token of a thing, which `grant` must have, and its end.
-    fn check_grant(&mut self, thing: usize, lease_ns: u64, grant: &Grant) {
+    fn check_grant(&mut self, thing: usize, until_us: u64, grant: &Grant) {
         self.things[thing].grants += 1;
         // property 2
         assert_eq!(grant.token, FLOOR + self.things[thing].grants);
-        assert_eq!(grant.deadline_ns, self.until_us(lease_ns) * 1_000);
+        assert_eq!(grant.deadline_ns, until_us * 1_000);
     }
 
     fn grant(&mut self, thing: usize, session: usize, want: Want, lease_ns: u64, grant: Grant) {
-        self.check_grant(thing, lease_ns, &grant);
         let (hold, until_us) = (self.id(), self.until_us(lease_ns));
+        self.check_grant(thing, until_us, &grant);
         // Of what was over nothing is left beside one who has it alone.
         if want.alone && thing != SEMAPHORE {
             self.things[thing].holds.clear();
@@ -149,13 +149,16 @@ impl World {
         };
         // property 1
         assert!(is_alone, "alone beside others");
-        let was_alone = self.hold_of(granted).unwrap().want.alone;
+        let asked_us = self.until_us(lease_ns);
+        let hold = self.hold_of(granted).unwrap();
+        let (was_alone, token) = (hold.want.alone, hold.token);
+        // property 5: never shortened.
+        let until_us = asked_us.max(hold.until_us);
         if was_alone {
-            assert_eq!(grant.token, self.hold_of(granted).unwrap().token);
+            assert_eq!(grant.token, token);
         } else {
-            self.check_grant(granted.thing, lease_ns, &grant);
+            self.check_grant(granted.thing, until_us, &grant);
         }
-        let until_us = self.until_us(lease_ns);
         let thing = &mut self.things[granted.thing];
         thing.upgrading = None;
         thing.holds.retain(|hold| hold.id == granted.hold);
