@@ -39,6 +39,8 @@ enum WorkName {
     Lock,
     Add,
     AddStriped,
+    Once,
+    OnceAgain,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -50,6 +52,7 @@ enum SideName {
     KeyedLock,
     Lockable,
     Map,
+    DashMap,
     Lines,
 }
 
@@ -62,6 +65,8 @@ fn main() -> Result<()> {
         WorkName::Lock => Work::Lock,
         WorkName::Add => Work::Add,
         WorkName::AddStriped => Work::AddStriped,
+        WorkName::Once => Work::Once,
+        WorkName::OnceAgain => Work::OnceAgain,
     };
     let mut case = Case::hot("profiled", work).uniform(options.keys);
     if options.zipf {
@@ -91,6 +96,7 @@ fn side(case: &Case, side: SideName, effort: Effort) -> Result<Side> {
         SideName::KeyedLock => peers::side(case, Peer::KeyedLock, effort),
         SideName::Lockable => peers::side(case, Peer::LockPool, effort),
         SideName::Map => peers::side(case, Peer::Map, effort),
+        SideName::DashMap => peers::side(case, Peer::DashMap, effort),
         SideName::Lines => peers::side(case, Peer::Lines, effort),
     }
 }
