@@ -9,8 +9,9 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::lock::coarse::{Coarse, Took};
+use crate::lock::coarse::Coarse;
 use crate::lock::engaged::is_engaged;
+use crate::lock::together::Took;
 use crate::lock::{Attempt, Grant, State, check_lease, note_granted, until_us};
 use crate::object::{Kind, Name, OWN};
 use crate::permit::{Claim, Reaped};

@@ -27,16 +27,20 @@
 pub(crate) mod coarse;
 mod coarse_hold;
 pub(crate) mod deadlock;
+mod ending;
 pub(crate) mod engaged;
 mod inspect;
+mod renewal;
 mod several;
 mod shared;
 mod state;
 #[cfg(all(test, not(loom)))]
 mod stopped;
+pub(crate) mod together;
 
 pub use coarse::Coarse;
 pub use deadlock::{Deadlock, DeadlockedWait};
+pub use ending::Broken;
 pub use inspect::{BreakRecord, HoldStatus, LockStatus};
 pub use several::{SEVERAL_MAX, check_number};
 pub use shared::Upgrade;
@@ -45,16 +49,15 @@ pub(crate) use state::State;
 use crate::admission::Wants;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name, OWN, Object, Objects, TOKEN_BITS, TOKEN_MAX, serial};
+use crate::object::{Kind, Name, OWN, TOKEN_BITS, TOKEN_MAX};
 use crate::permit::Permit;
-use crate::pool::{POOLED, is_pooled};
+use crate::pool::POOLED;
 use crate::region::memory::Line;
-use crate::session::{Process, SessionId};
+use crate::session::SessionId;
 use crate::sync::{Word, fence_after_exchange};
-use crate::table::{Entry as _, Found, LIVE, ROUNDS_MAX, field, phase};
-use coarse::{COARSE, is_shut, looks};
+use crate::table::{Found, LIVE, field, phase};
+use coarse::{is_shut, looks};
 use core::sync::atomic::Ordering::{Acquire, Release};
-use engaged::{Engaged, is_engaged};
 use state::{QUEUE, TIME_US_MAX, TOKEN};
 
 /// The shortest lease, in nanoseconds: one millisecond.
@@ -354,234 +357,6 @@ impl Engine {
         self.release_grant_slowly(grant.cell, grant.token, grant.word, now_ns())
     }
 
-    /// By what it needs of the grant, which so stays in registers.
-    #[cold]
-    #[inline(never)]
-    fn release_grant_slowly(&self, cell: u32, token: u64, word: u128, now_ns: u64) -> Released {
-        let grant = Grant {
-            token,
-            deadline_ns: 0,
-            cell,
-            word,
-        };
-        if let Some(index) = grant.permit() {
-            return self.release_by_permit(index, word, now_ns);
-        }
-        match self.coarse_of(cell) {
-            Some(coarse) => self.release_coarse(coarse, now_ns, |state| state.is_of(&grant)),
-            None => self.release_slowly(cell, now_ns, |state| state.is_of(&grant)),
-        }
-    }
-
-    /// Frees a hold by what it is of and its token.
-    pub fn release_by_name(&self, of: HoldOf, name: &Name, token: u64, now_ns: u64) -> Released {
-        let Some(found) = self.find_object(&self.object(of.kind(), name)) else {
-            return Released::NotHeld;
-        };
-        if let Some((index, hold)) = self.permit_of_token(found.cell, token) {
-            return self.release_by_permit(index, hold, now_ns);
-        }
-        let (cell, token) = self.hold_of_token(&found, token);
-        self.release_slowly(cell, now_ns, |state| {
-            state.holder.is_some() && state.token == token
-        })
-    }
-
-    /// The cell and the token of the hold that a lock is held by under `token`: its own, or its leader's.
-    fn hold_of_token(&self, found: &Found, token: u64) -> (u32, u64) {
-        self.leader_of(found)
-            .filter(|_| serial(found.state) == token)
-            .unwrap_or((found.cell, token))
-    }
-
-    #[cold]
-    fn release_slowly(&self, cell: u32, now_ns: u64, is_hold: impl Fn(State) -> bool) -> Released {
-        let freed = self.change(cell, |state| {
-            is_hold(state).then(|| state.freed(now_ns / 1_000))
-        });
-        match freed {
-            Some(state) => Released::Done {
-                wake: self.hand_on(cell, state.encode(), now_ns),
-            },
-            None => Released::NotHeld,
-        }
-    }
-
-    /// Exchanges the word of a live lock in plain form for what `next` makes of it; `None` if `next`
-    /// declines.
-    pub(crate) fn change(
-        &self,
-        cell: u32,
-        mut next: impl FnMut(State) -> Option<State>,
-    ) -> Option<State> {
-        let word = self.lock_word(cell);
-        for _ in 0..ROUNDS_MAX {
-            let state = word.load();
-            if phase(state) != LIVE || state & POOLED != 0 {
-                return None;
-            }
-            let after = next(State::decode(state))?;
-            if word.compare_exchange(state, after.encode()).is_ok() {
-                return Some(after);
-            }
-        }
-        None
-    }
-
-    /// Frees all that sessions that had this line hold.
-    pub(crate) fn end_holds_of(&self, index: u16, now_us: u64) {
-        self.objects.for_each(&self.region, |cell, at, state| {
-            if phase(state) == LIVE && Objects::is_lock(&self.region, at) {
-                self.end_hold_of(index, cell, state, now_us);
-            }
-        });
-        for coarse in 0..=self.region.partitions() {
-            let cell = COARSE | coarse;
-            self.end_hold_of(index, cell, self.lock_word(cell).load(), now_us);
-        }
-    }
-
-    fn end_hold_of(&self, index: u16, cell: u32, mut state: u128, now_us: u64) {
-        let is_its = |state: State| state.holder.is_some_and(|by| by.index() == index);
-        for _ in 0..ROUNDS_MAX {
-            if is_engaged(state) {
-                return self.end_engaged_of(index, cell, state, now_us);
-            }
-            // The kind after the word, each time: the cell may be another entry's by now.
-            let is_lock = self.coarse_of(cell).is_some() || self.is_lock(cell);
-            let is_plain = phase(state) == LIVE && !is_pooled(state);
-            if !is_lock || !is_plain || !is_its(State::decode(state)) {
-                return;
-            }
-            let word = self.lock_word(cell);
-            let freed = State::decode(state).freed(now_us).encode();
-            if word.compare_exchange(state, freed).is_ok() {
-                return;
-            }
-            state = word.load();
-        }
-    }
-
-    /// Moves the end of a hold's lease to `now_ns + lease_ns`. Fails once the lease is over, stolen
-    /// or not: the holder has been told so by its own clock.
-    pub fn renew(&self, grant: &Grant, now_ns: u64, lease_ns: u64) -> Result<Renewed> {
-        self.renew_grant(grant, None, now_ns, lease_ns)
-    }
-
-    /// [`renew`](Self::renew) by what the hold is of and its token. Fails also once the holder's
-    /// session is gone.
-    pub fn renew_by_name(
-        &self,
-        of: HoldOf,
-        name: &Name,
-        token: u64,
-        now_ns: u64,
-        lease_ns: u64,
-    ) -> Result<Renewed> {
-        let renewed = self.renew_live(of, name, token, None, now_ns, lease_ns)?;
-        Ok(renewed.map_or(Renewed::NotHeld, |grant| Renewed::Until(grant.deadline_ns)))
-    }
-
-    /// Hands a hold to another session, token kept, with a lease of its own.
-    pub fn transfer(
-        &self,
-        grant: &Grant,
-        to: SessionId,
-        now_ns: u64,
-        lease_ns: u64,
-    ) -> Result<Renewed> {
-        self.renew_grant(grant, Some(to), now_ns, lease_ns)
-    }
-
-    fn renew_grant(
-        &self,
-        grant: &Grant,
-        to: Option<SessionId>,
-        now_ns: u64,
-        lease_ns: u64,
-    ) -> Result<Renewed> {
-        let Some(index) = grant.permit() else {
-            let is_hold = |state: State| state.is_of(grant);
-            let renewed = self.renew_cell(grant.cell, to, now_ns, lease_ns, is_hold)?;
-            return Ok(Renewed::of(renewed));
-        };
-        check_lease(lease_ns)?;
-        let renewed = self.renew_permit(index, grant.word, to, now_ns, lease_ns);
-        Ok(renewed.map_or(Renewed::NotHeld, |permit| {
-            Renewed::Until(permit.until_us * 1_000)
-        }))
-    }
-
-    /// [`transfer`](Self::transfer) by what the hold is of and its token: how a process takes over
-    /// a hold that it was handed. Gives the grant, so that the new holder can release by it.
-    pub fn adopt(
-        &self,
-        of: HoldOf,
-        name: &Name,
-        token: u64,
-        to: SessionId,
-        now_ns: u64,
-        lease_ns: u64,
-    ) -> Result<Option<Grant>> {
-        self.renew_live(of, name, token, Some(to), now_ns, lease_ns)
-    }
-
-    /// Renews the hold under `token`, if it is of one who is there, and hands it `to` another session if
-    /// one is given; the hold as it is then. In a shared region a system call.
-    fn renew_live(
-        &self,
-        of: HoldOf,
-        name: &Name,
-        token: u64,
-        to: Option<SessionId>,
-        now_ns: u64,
-        lease_ns: u64,
-    ) -> Result<Option<Grant>> {
-        // Also where there is no such lock.
-        check_lease(lease_ns)?;
-        let object = self.object(of.kind(), name);
-        let Some(found) = self.find_object(&object) else {
-            return Ok(None);
-        };
-        if let Some((index, hold)) = self.permit_of_token(found.cell, token) {
-            if !self.is_alive(Permit::decode(hold).by) {
-                return Ok(None);
-            }
-            let renewed = self.renew_permit(index, hold, to, now_ns, lease_ns);
-            return Ok(renewed.map(|permit| Grant::of_permit(token, index, permit.encode())));
-        }
-        let (cell, of_hold) = self.hold_of_token(&found, token);
-        let is_live_hold = |state: State| {
-            state.token == of_hold && state.holder.is_some_and(|holder| self.is_alive(holder))
-        };
-        let renewed = self.renew_cell(cell, to, now_ns, lease_ns, is_live_hold)?;
-        Ok(renewed.map(|state| Grant {
-            token: of_hold,
-            deadline_ns: state.time_us * 1_000,
-            cell,
-            word: state.encode(),
-        }))
-    }
-
-    fn renew_cell(
-        &self,
-        cell: u32,
-        to: Option<SessionId>,
-        now_ns: u64,
-        lease_ns: u64,
-        is_hold: impl Fn(State) -> bool,
-    ) -> Result<Option<State>> {
-        check_lease(lease_ns)?;
-        let until_us = until_us(now_ns, lease_ns);
-        Ok(self.change(cell, |state| {
-            (is_hold(state) && !state.has_expired(now_ns / 1_000)).then_some(State {
-                holder: to.or(state.holder),
-                time_us: until_us,
-                ..state
-            })
-        }))
-    }
-
     /// Whether the hold is still the lock's. One load; `is_valid` by the holder's own deadline is
     /// cheaper still and needs no region.
     pub fn is_held(&self, grant: &Grant, now_ns: u64) -> bool {
@@ -595,65 +370,4 @@ impl Engine {
             && lock.is_of(grant)
             && !lock.has_expired(now_ns / 1_000)
     }
-
-    /// Takes a lock away from its holder, whoever that is, and notes who did it. `None` if it was
-    /// not held. The holder's token stays spent, so a fence rejects what it still writes.
-    pub fn break_lock(&self, name: &Name, by: Process, now_ns: u64) -> Option<Broken> {
-        let object = self.object(Kind::Lock, name);
-        let found = self.find_object(&object)?;
-        self.break_found(&object, found.cell, by, now_ns)
-    }
-
-    /// Breaks a lock that was found in `cell`. By now the cell may be another lock's, and that one's
-    /// holder is not to lose it.
-    pub(crate) fn break_found(
-        &self,
-        object: &Object<'_>,
-        cell: u32,
-        by: Process,
-        now_ns: u64,
-    ) -> Option<Broken> {
-        let line = self.region.line(self.objects.at(cell));
-        let raw = line.state().load();
-        if is_pooled(raw) && object.matches(&self.region, line, raw) {
-            return self.break_shared(object, cell, by, now_ns);
-        }
-        let found = Found {
-            cell,
-            at: self.objects.at(cell),
-            state: raw,
-        };
-        if let Some((leader, token)) = self.leader_of(&found)
-            && object.matches(&self.region, line, raw)
-        {
-            let is_its = |state: State| state.holder.is_some() && state.token == token;
-            self.change(leader, |state| {
-                is_its(state).then(|| state.freed(now_ns / 1_000))
-            })?;
-            self.free_follower(cell, leader, Engaged::tag_of(token), now_ns);
-            self.note_break(object.name, serial(raw), by, now_ns);
-            return Some(Broken {
-                token: serial(raw),
-                wake: self.hand_on_now(cell, now_ns),
-            });
-        }
-        let freed = self.change(cell, |state| {
-            (state.holder.is_some() && object.matches(&self.region, line, state.encode()))
-                .then(|| state.freed(now_ns / 1_000))
-        })?;
-        self.note_break(object.name, freed.token, by, now_ns);
-        Some(Broken {
-            token: freed.token,
-            wake: self.hand_on(cell, freed.encode(), now_ns),
-        })
-    }
-}
-
-/// A lock that was taken away from its holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The token of the hold that was ended.
-    pub token: u64,
-    /// A waiter whose turn it is; wake it.
-    pub wake: Option<crate::waiter::Wake>,
 }

@@ -7,8 +7,8 @@
 //! such wait holds anything that another waits for, and since tickets order all queues alike, none waits for
 //! another that waits for it.
 
-use super::coarse::Took;
 use super::engaged::{Engaged, Role, is_engaged};
+use super::together::Took;
 use super::{Attempt, Grant, check_lease};
 use crate::admission::{Answer, Asker, Wants};
 use crate::engine::Engine;

@@ -1,8 +1,9 @@
 //! One who takes a coarse lock, or several, or waits for one, and is stopped between two steps: others go on
 //! without it, and what it does when it goes on fails or is harmless.
 
-use super::coarse::{Coarse, Took};
+use super::coarse::Coarse;
 use super::engaged::{Engaged, Role};
+use super::together::Took;
 use super::{Attempt, Grant, Released};
 use crate::admission::{Answer, Asker, Wants};
 use crate::check::Finding;
@@ -559,7 +560,7 @@ fn property_15_a_region_check_tells_what_no_coarse_lock_and_no_follower_ever_is(
         token: 1,
     };
     set(at, by_key.encode());
-    let cell = super::COARSE | 1;
+    let cell = super::coarse::COARSE | 1;
     assert!(finds(Finding::Leader { cell, leader: 0 }));
     set(at, before);
     engine.free(&grant);
