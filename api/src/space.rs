@@ -6,6 +6,7 @@ mod builder;
 mod inner;
 
 pub use builder::SpaceBuilder;
+#[cfg(target_os = "linux")]
 pub(crate) use builder::birth;
 pub(crate) use inner::Inner;
 
