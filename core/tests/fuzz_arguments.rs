@@ -11,6 +11,7 @@ use sprag_core::limit::{
     REDUCED_COUNT_MAX, Refund, Reserve, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN,
     convert,
 };
+use sprag_core::lock::LEASE_NS_MIN;
 use sprag_core::readable::Readable;
 use sprag_core::region::Caps;
 use sprag_core::{Engine, Error, SessionId};
@@ -356,7 +357,7 @@ fn try_name(engine: &Engine, bytes: &[u8], now_ns: u64) -> (bool, usize, bool) {
     };
     assert!(is_name);
     assert_eq!((&*lock.to_vec(), &*fence.to_vec()), (bytes, bytes));
-    let lease_ns = 500_000;
+    let lease_ns = LEASE_NS_MIN;
     if let Ok(attempt) = engine.try_acquire(&lock, by, now_ns, lease_ns) {
         let sprag_core::lock::Attempt::Granted(hold) = attempt else {
             panic!("held by somebody else: {attempt:?}");
