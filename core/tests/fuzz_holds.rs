@@ -66,7 +66,6 @@ fn holds_are_what_was_asked_for_or_are_refused_with_their_bounds() {
         waiters: 8,
         permits: 8,
         key_chunks: 4_096,
-        ..Caps::default()
     };
     let (engine, me) = support::engine_with_session(caps);
     let mut now_ns = 0;
