@@ -59,13 +59,14 @@ impl Space {
     }
 
     /// The limiter `name`, 1 to 1,024 bytes, created with `limit` if there is none. `limit` is a
-    /// [`Limit`] or text such as `100/minute;burst=20`, see [`Limit::parse`]. Open it once and keep it:
-    /// a check through it costs far less than opening.
+    /// [`Limit`](crate::Limit) or text such as `100/minute;burst=20`, see
+    /// [`Limit::parse`](crate::Limit::parse). Open it once and keep it: a check through it costs far less than
+    /// opening.
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`] if `limit` is none; [`EngineError::LimitDiffers`](crate::EngineError::LimitDiffers)
-    /// if the limiter has another limit.
+    /// [`Error::Limit`](crate::Error::Limit) if `limit` is none;
+    /// [`EngineError::LimitDiffers`](crate::EngineError::LimitDiffers) if the limiter has another limit.
     pub fn limiter<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
@@ -115,8 +116,9 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Engine`] for a name or a number out of bounds. That it exists with another number of permits
-    /// is found out by acquiring: [`EngineError::CapacityDiffers`](crate::EngineError::CapacityDiffers).
+    /// [`Error::Engine`](crate::Error::Engine) for a name or a number out of bounds. That it exists with another
+    /// number of permits is found out by acquiring:
+    /// [`EngineError::CapacityDiffers`](crate::EngineError::CapacityDiffers).
     pub fn semaphore<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
