@@ -302,6 +302,7 @@ impl Engine {
             Kind::Once,
             Kind::Stripe,
             Kind::Semaphore,
+            Kind::Override,
         ]
         .map(|kind| kind as u8)
         .contains(&kind)
