@@ -30,6 +30,9 @@
 //! One who sets and dies before the cell is brought over has set nothing yet: the next one who asks finishes it,
 //! be it with a question for the override, or because the key has to be inserted anew.
 
+#[cfg(all(test, not(loom)))]
+mod stopped;
+
 use super::definition::{IN_USE, Slots, name_cell};
 use super::reserve::Ask;
 use super::uses::is_of_overrides;
