@@ -68,6 +68,7 @@ mod limiter;
 mod lock;
 mod locks;
 mod once;
+mod overrides;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
@@ -89,6 +90,7 @@ pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
 pub use locks::{AcquireAll, HoldAll, Locks};
 pub use once::{Attempt, Begun, Once, OnceInfo, OnceStatus};
+pub use overrides::OverrideInfo;
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};
 pub use space::{CounterInfo, IntoLimit, LimiterInfo, LockInfo, Space, SpaceBuilder};
