@@ -13,6 +13,7 @@
 //! cannot charge the bucket after.
 
 mod change;
+mod check;
 mod definition;
 mod overrides;
 mod refund;

@@ -75,7 +75,7 @@ pub(crate) mod header {
     pub(crate) const BOOT_ID: usize = 136; // 136..152
     /// Latest region time that a slow path saw, in nanoseconds; only rises.
     pub(crate) const LATEST: usize = 152;
-    /// 1 once a limiter had an override.
+    /// Limit slots that were ever of overrides lie below this index; 0 while no limiter had one.
     pub(crate) const OVERRIDES: usize = 160;
     /// Index to begin at for a new session, chunk, break or limit: hints that spread reuse.
     pub(crate) const SESSION_HINT: usize = 192;

@@ -279,7 +279,7 @@ impl Engine {
         role: Role,
         by: SessionId,
     ) -> Result<(u32, u64)> {
-        let (id, control) = self.claim_limit(by)?;
+        let (id, control) = self.claim_limit(role, by)?;
         self.fill_limit(id, limit, name, cell, role);
         let in_use = control & !3 | IN_USE;
         // Release: the slot's words come before it is in use.
@@ -349,7 +349,7 @@ impl Engine {
         self.region.word(self.region.limit_at(id % LIMITS))
     }
 
-    fn claim_limit(&self, by: SessionId) -> Result<(u32, u64)> {
+    fn claim_limit(&self, role: Role, by: SessionId) -> Result<(u32, u64)> {
         if self.has_share() {
             let is_its = |id: &u32| {
                 let word = self.limit_control(*id).load(Acquire);
@@ -365,7 +365,11 @@ impl Engine {
                 return Err(Error::ShareExceeded { what: WHAT, used });
             }
         }
-        let hint = self.region.word(header::LIMITS_HINT).fetch_add(1, Relaxed) as u32;
+        let hint = match role {
+            // Close together: whoever looks for one goes through all that there may be.
+            Role::Override => 0,
+            _ => self.region.word(header::LIMITS_HINT).fetch_add(1, Relaxed) as u32,
+        };
         for recover in [false, true] {
             if recover {
                 self.free_unnamed_overrides();

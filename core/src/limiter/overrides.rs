@@ -35,7 +35,7 @@ mod stopped;
 
 use super::definition::{IN_USE, Slots, name_cell};
 use super::reserve::Ask;
-use super::uses::is_of_overrides;
+use super::uses::{is_of_overrides, slots_end};
 use super::{Checked, LimiterRef, prepared};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -43,11 +43,11 @@ use crate::key;
 use crate::limit::{Algorithm, Limit, convert};
 use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
 use crate::object::{Kind, Name, Objects, Plain, Wanted, parts_of_pair};
-use crate::region::{LIMITS, Region, header};
+use crate::region::{LIMITS, Region};
 use crate::session::SessionId;
 use crate::sync::fence;
 use crate::table::{Found, Idle, LIVE, ROUNDS_MAX, Table, phase};
-use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{Acquire, SeqCst};
 
 /// What an override's value says.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,17 +106,12 @@ fn chosen_slot(region: &Region, objects: &Table<Objects>, pair: &Name) -> Option
     None
 }
 
-fn has_overrides(region: &Region) -> bool {
-    // Relaxed: whoever must not miss it has fenced.
-    region.word(header::OVERRIDES).load(Relaxed) != 0
-}
-
 /// The limit under which a key is inserted that was claimed under `own`, one of its limiter. Called once the
 /// insertion is decided.
 pub(crate) fn limit_of_new(region: &Region, own: u32, key: impl FnOnce() -> Vec<u8>) -> u32 {
     // Pairs with the fence in `settle_key`: see the file.
     fence(SeqCst);
-    if !has_overrides(region) {
+    if slots_end(region) == 0 {
         return own;
     }
     let objects = Table::<Objects>::new(region);
@@ -137,7 +132,7 @@ pub(crate) fn limit_of_new(region: &Region, own: u32, key: impl FnOnce() -> Vec<
 impl Engine {
     /// Whether any limiter ever had an override.
     pub(super) fn has_overrides(&self) -> bool {
-        has_overrides(&self.region)
+        slots_end(&self.region) > 0
     }
 
     fn pair(&self, limiter: &LimiterRef, key: &[u8]) -> Name {
@@ -145,7 +140,7 @@ impl Engine {
     }
 
     /// The limit that an override gives `key`, as `limiter` with that one; `None` for the limiter's own.
-    pub(super) fn override_for(&self, limiter: &LimiterRef, key: &[u8]) -> Option<LimiterRef> {
+    pub(crate) fn override_for(&self, limiter: &LimiterRef, key: &[u8]) -> Option<LimiterRef> {
         if !self.has_overrides() {
             return None;
         }
@@ -194,9 +189,6 @@ impl Engine {
         now_ns: impl Fn() -> u64,
     ) -> Result<()> {
         key::check_name("key", key)?;
-        // Before the first override can be seen: whoever looks for one after that finds the word set.
-        self.region.word(header::OVERRIDES).store(1, Relaxed);
-        fence(SeqCst);
         let pair = self.pair(limiter, key);
         let object = self.object(Kind::Override, &pair);
         let limit = limit.prepare();

@@ -27,7 +27,7 @@ use crate::error::Result;
 use crate::limit::Prepared;
 use crate::limiter_key::{KeyState, LimiterKeys, claimed_limit, next_claim};
 use crate::object::{Kind, Name, Objects};
-use crate::region::{LIMITS, Region};
+use crate::region::{LIMITS, Region, header};
 use crate::session::SessionId;
 use crate::sync::{Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
@@ -47,6 +47,13 @@ fn uses(region: &Region, slot: u32) -> &Word {
     region.word(region.limit_at(slot % LIMITS) + 80)
 }
 
+/// Slots below this one may be of overrides; 0 if no limiter ever had one.
+pub(super) fn slots_end(region: &Region) -> u32 {
+    // Relaxed: raised before a slot is named, and whoever must not miss that has fenced.
+    let end = region.word(header::OVERRIDES).load(Relaxed);
+    end.min(LIMITS.into()) as u32
+}
+
 /// Whether a slot is of overrides.
 pub(super) fn is_of_overrides(region: &Region, slot: u32) -> bool {
     role(uses(region, slot).load(Acquire)) != OWN
@@ -59,6 +66,12 @@ impl Engine {
 
     /// Says who a slot is for, whose claimant calls this.
     pub(super) fn begin_uses(&self, slot: u32, of_overrides: bool) {
+        if of_overrides {
+            // Before anybody can name the slot.
+            self.region
+                .word(header::OVERRIDES)
+                .fetch_max(u64::from(slot) + 1, AcqRel);
+        }
         let role = if of_overrides { OPEN } else { OWN };
         let word = uses(&self.region, slot);
         let mut before = word.load(Acquire);
@@ -98,7 +111,7 @@ impl Engine {
         limit: Prepared,
         by: SessionId,
     ) -> Result<(u32, u64)> {
-        let existing = (0..LIMITS)
+        let existing = (0..slots_end(&self.region))
             .filter(|slot| role(uses(&self.region, *slot).load(Acquire)) == OPEN)
             .filter_map(|slot| self.overriding(limiter, slot))
             .find(|existing| existing.prepared == limit);
@@ -131,15 +144,15 @@ impl Engine {
     /// limiter keys if there is any such slot.
     #[cold]
     pub(super) fn free_unnamed_overrides(&self) {
-        if !self.has_overrides() {
-            return;
-        }
         let words = |slot| {
             let control = self.limit_control(slot).load(Acquire);
             // Acquire: whoever joined before has named the slot; pairs with the release in `join_slot`.
             (slot, control, uses(&self.region, slot).load(Acquire))
         };
-        let slots: Vec<_> = (0..LIMITS).map(words).collect();
+        let slots: Vec<_> = (0..slots_end(&self.region)).map(words).collect();
+        if slots.is_empty() {
+            return;
+        }
         let named = self.named_by_overrides();
         let closed: Vec<_> = slots
             .into_iter()

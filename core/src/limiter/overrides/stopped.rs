@@ -122,7 +122,6 @@ fn property_12_a_move_prepared_before_an_override_was_cleared_fails_though_the_k
         .slot_of_overrides(&limiter, &limiter.name, prepared_limit, me)
         .unwrap();
     let pair = engine.pair(&limiter, b"k");
-    engine.region.word(header::OVERRIDES).store(1, Relaxed);
     let found = engine
         .insert_object(&engine.object(Kind::Override, &pair), me, 0)
         .unwrap();
