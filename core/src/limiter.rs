@@ -26,6 +26,8 @@ pub use refund::Refunded;
 
 pub(crate) use definition::{first_value, hasher, name_cell, overflow, overflow_at, prepared};
 pub(crate) use overrides::{idle_override, limit_of_new};
+#[cfg(loom)]
+pub(crate) use uses::slots_end;
 
 use self::reserve::Ask;
 use crate::chunk;
@@ -261,7 +263,9 @@ impl Engine {
                 return Err(under.no_reservations());
             }
             // After the bucket: it is still that of the slot's use that was looked up.
-            if self.limit_control(under.id).load(Acquire) != under.control {
+            let is_current =
+                |own: &LimiterRef| self.limit_control(own.id).load(Acquire) == own.control;
+            if !overriding.as_ref().is_none_or(is_current) {
                 continue;
             }
             if phase(bucket) != LIVE {

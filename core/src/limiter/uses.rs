@@ -48,7 +48,7 @@ fn uses(region: &Region, slot: u32) -> &Word {
 }
 
 /// Slots below this one may be of overrides; 0 if no limiter ever had one.
-pub(super) fn slots_end(region: &Region) -> u32 {
+pub(crate) fn slots_end(region: &Region) -> u32 {
     // Relaxed: raised before a slot is named, and whoever must not miss that has fenced.
     let end = region.word(header::OVERRIDES).load(Relaxed);
     end.min(LIMITS.into()) as u32
