@@ -69,6 +69,7 @@ mod limiter;
 mod lock;
 mod locks;
 mod once;
+mod overrides;
 mod owner;
 #[cfg(target_os = "linux")]
 pub mod region;
@@ -91,6 +92,7 @@ pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
 pub use locks::{AcquireAll, HoldAll, Locks};
 pub use once::{Attempt, Begun, Once, OnceInfo, OnceStatus};
+pub use overrides::OverrideInfo;
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
 pub use semaphore::{Semaphore, SemaphoreInfo};
 pub use space::{Space, SpaceBuilder};

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// A rate over keys. Made by [`Space::limiter`].
 #[derive(Clone)]
 pub struct Limiter {
-    space: Space,
-    limiter: LimiterRef,
+    pub(crate) space: Space,
+    pub(crate) limiter: LimiterRef,
 }
 
 /// The answer to a check or a reservation, and the key's state right after it. What costs a division is

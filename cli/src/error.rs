@@ -34,6 +34,9 @@ pub(crate) enum Error {
         existing: String,
         asked: String,
     },
+    /// There is no such limiter.
+    #[error("there is no limiter {name} in {url}; sprag limit creates one on first use")]
+    NoLimiter { name: String, url: String },
     /// The region stays, since it is in use.
     #[error(
         "{path} is in use by {sessions} open sessions and {detached} detached holds; {way_out}"

@@ -14,7 +14,7 @@ use sprag::{
 use crate::at::At;
 use crate::error::Error;
 use crate::printable::{self, Name};
-use crate::{output, span};
+use crate::{output, overrides, span};
 
 /// Show the locks, semaphores, limiters, counters, idempotency keys and last breaks of a space
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long)]
     semaphores: bool,
 
-    /// Show limiters
+    /// Show limiters, and which keys have a limit of their own
     #[arg(long)]
     limiters: bool,
 
@@ -75,6 +75,9 @@ struct Contents {
     semaphores: Option<Vec<SemaphoreRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limiters: Option<Vec<LimiterRow>>,
+    /// Keys that have a limit of their own, of limiters that are shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    overrides: Vec<overrides::Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<CounterRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,6 +243,10 @@ impl Contents {
         }
         let semaphores = (all || args.semaphores).then(semaphores);
         let limiters = (all || args.limiters).then(limiters);
+        let overrides = match space {
+            Some(space) if all || args.limiters => space.overrides(prefix)?,
+            _ => Vec::new(),
+        };
         let counters = (all || args.counters).then(counters);
         let onces = (all || args.onces).then(onces);
         let breaks = (all || args.breaks).then(|| space.map_or_else(Vec::new, Space::breaks));
@@ -263,6 +270,7 @@ impl Contents {
             limiters: limiters
                 .transpose()?
                 .map(|limiters| limiters.iter().map(LimiterRow::new).collect()),
+            overrides: overrides.iter().map(overrides::Row::new).collect(),
             counters: counters
                 .transpose()?
                 .map(|counters| counters.iter().map(CounterRow::new).collect()),
@@ -284,7 +292,7 @@ impl Contents {
         let counters = self.counters.as_deref().unwrap_or_default();
         let onces = self.onces.as_deref().unwrap_or_default();
         let breaks = self.breaks.as_deref().unwrap_or_default();
-        let tables: [(&str, Vec<_>); 7] = [
+        let tables: [(&str, Vec<_>); 8] = [
             (
                 "LOCK HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
                 locks.iter().flat_map(LockRow::rows).collect(),
@@ -300,6 +308,10 @@ impl Contents {
             (
                 "LIMITER KEYS NAME",
                 limiters.iter().map(LimiterRow::cells).collect(),
+            ),
+            (
+                overrides::HEADING,
+                self.overrides.iter().map(overrides::Row::cells).collect(),
             ),
             (
                 "COUNTER NAME",

@@ -1,6 +1,6 @@
 //! `sprag limit`: ask a limiter, from a shell script. Owns the arguments and the answer's form.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -79,14 +79,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
     at.refuse_memory("limit")?;
     at.check_shared()?;
     // Before anything is created for their sake.
-    for (what, name) in [("limiter name", &args.name), ("key", &args.key)] {
-        let len = name.len();
-        if !(1..=NAME_BYTES_MAX).contains(&len) {
-            let max = NAME_BYTES_MAX;
-            let error = EngineError::NameLength { what, len, max };
-            return Err(sprag::Error::Engine(error).into());
-        }
-    }
+    check_names(&args.name, &args.key)?;
     let space = at.open()?;
     let name = printable::bytes(&args.name);
     let limiter = if args.update {
@@ -104,6 +97,19 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
             answer.write_text(out, args)
         }
     })
+}
+
+/// Checks the bounds of a limiter's name and of a key.
+pub(crate) fn check_names(name: &OsStr, key: &OsStr) -> Result<(), Error> {
+    for (what, name) in [("limiter name", name), ("key", key)] {
+        let len = name.len();
+        if !(1..=NAME_BYTES_MAX).contains(&len) {
+            let max = NAME_BYTES_MAX;
+            let error = EngineError::NameLength { what, len, max };
+            return Err(sprag::Error::Engine(error).into());
+        }
+    }
+    Ok(())
 }
 
 fn other_limit(error: sprag::Error, args: &Args, at: &At) -> Error {

@@ -17,6 +17,7 @@ mod number;
 #[cfg(target_os = "linux")]
 mod once;
 mod output;
+mod overrides;
 mod printable;
 #[cfg(target_os = "linux")]
 mod region;
@@ -55,6 +56,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Once(once::Args),
     Limit(limit::Args),
+    #[command(subcommand)]
+    Override(overrides::Command),
     #[command(subcommand)]
     Counter(counter::Command),
     Inspect(inspect::Args),
@@ -119,6 +122,7 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
             completions::run::<Cli>(args, out)
         }
         Command::Limit(args) => limit::run(args, at, out),
+        Command::Override(command) => overrides::run(command, at, out),
         Command::Counter(command) => counter::run(command, at, out),
         Command::Inspect(args) => inspect::run(args, at, out),
         Command::Break(args) => break_lock::run(args, at, out),

@@ -60,7 +60,7 @@ pub(crate) struct ResizeArgs {
     /// The region: NAME, /path, or a shm: URL
     region: String,
 
-    /// Locks, fences, counters and limiter names together
+    /// Locks, fences, counters, limiter names, overrides and the like together
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     locks: Option<u32>,
 

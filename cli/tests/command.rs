@@ -13,6 +13,7 @@ fn help_names_every_subcommand_and_the_exit_codes() {
     let help = help.answer(0);
     for word in [
         "limit",
+        "override",
         "counter",
         "once",
         "inspect",
@@ -28,6 +29,7 @@ fn help_names_every_subcommand_and_the_exit_codes() {
     }
     for words in [
         "limit --help",
+        "override set --help",
         "counter add --help",
         "once --help",
         "inspect --help",

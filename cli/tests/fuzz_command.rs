@@ -35,7 +35,7 @@ const ANSWER: &[i32] = &[0, 1, 2];
 /// Something else is wrong with these, so that nothing is measured and nothing made.
 const NEVER: &[i32] = &[2];
 
-const COMMANDS: [Form; 38] = [
+const COMMANDS: [Form; 41] = [
     ("{}", &[0, 2, 64]),
     ("replay LOG --json --limit={}", ANSWER),
     ("replay LOG --json --limit=5/s --by={}", ANSWER),
@@ -47,6 +47,9 @@ const COMMANDS: [Form; 38] = [
     ("limit {} 5/s --key=k --at=SPACE --json", ANSWER),
     ("limit l 5/s --key={} --at=SPACE --json", ANSWER),
     ("limit l 5/s --key=k --at=SPACE --json --cost={}", ANSWER),
+    ("override set l {} --key=k --at=SPACE --json", ANSWER),
+    ("override set {} 5/s --key=k --at=SPACE --json", ANSWER),
+    ("override set l 5/s --key={} --at=SPACE --json", ANSWER),
     ("inspect --json --at={}", ANSWER),
     ("break {} --json", ANSWER),
     ("break a --json --at={}", ANSWER),
@@ -83,7 +86,7 @@ fn valid() -> Vec<Argument> {
         let has = |part: &str| text.contains(part);
         let values: &[&str] = if *text == "{}" {
             &["inspect", "--version", "lock"]
-        } else if has("--limit={}") || has("limit l {}") {
+        } else if has("--limit={}") || has("limit l {}") || has("set l {}") {
             &[
                 "30/second;burst=5",
                 "1000/day;window=fixed",

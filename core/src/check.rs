@@ -121,6 +121,20 @@ pub enum Finding {
         /// The cell that it names.
         leader: u32,
     },
+    /// An override's limit is none that its limiter's overrides have.
+    Override {
+        /// The cell.
+        cell: u32,
+        /// The limit's slot.
+        slot: u32,
+    },
+    /// A limiter has two entries for one key.
+    KeyTwice {
+        /// The key.
+        key: Vec<u8>,
+        /// The cells of the limiter keys table.
+        cells: [u32; 2],
+    },
     /// A wait lies past the last one that is looked at, or names a cell that does not exist.
     Wait {
         /// Its slot.
@@ -171,6 +185,17 @@ impl fmt::Display for Finding {
             Self::Leader { cell, leader } => {
                 write!(f, "cell {cell} follows cell {leader}, which cannot lead")
             }
+            Self::Override { cell, slot } => {
+                write!(
+                    f,
+                    "cell {cell} is an override by limit {slot}, which is not its limiter's"
+                )
+            }
+            Self::KeyTwice { key, cells: [a, b] } => write!(
+                f,
+                "limiter key cells {a} and {b} both are {}",
+                key.escape_ascii()
+            ),
             Self::Wait { index } => write!(f, "wait {index} is out of place"),
         }
     }
@@ -227,6 +252,7 @@ impl Engine {
         }
         self.check_waits(&mut check);
         self.check_permits(pools, &mut check);
+        self.check_limiters(&mut check);
         check
     }
 
@@ -302,6 +328,7 @@ impl Engine {
             Kind::Once,
             Kind::Stripe,
             Kind::Semaphore,
+            Kind::Override,
         ]
         .map(|kind| kind as u8)
         .contains(&kind)

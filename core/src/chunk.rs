@@ -17,7 +17,7 @@
 //! there is nothing to repair. Taking one is a single exchange of the owner word.
 
 use crate::error::{Error, Result};
-use crate::key::{NAME_BYTES_MAX, read_word};
+use crate::key::{NAME_BYTES_MAX, PAIR_BYTES_MAX, read_word};
 use crate::region::{Region, header};
 use crate::sync::fence;
 use crate::table::CellOwner;
@@ -25,7 +25,10 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 const CHUNK_BYTES: usize = 64;
 pub(crate) const PAYLOAD: usize = CHUNK_BYTES - 16;
+/// Chunks of the longest result.
 pub(crate) const CHAIN_MAX: usize = NAME_BYTES_MAX.div_ceil(PAYLOAD);
+/// Chunks of the longest name, that of a pair.
+const NAME_CHAIN_MAX: usize = PAIR_BYTES_MAX.div_ceil(PAYLOAD);
 const TAKEN: u64 = 1 << 63;
 const ATTEMPT: u64 = 1 << 62;
 const WRITER: u64 = 1 << 61;
@@ -36,7 +39,7 @@ pub(crate) const WHAT: &str = "long name or result";
 
 /// Chunks that a name of `len` bytes takes.
 pub(crate) fn count(len: usize) -> u32 {
-    len.div_ceil(PAYLOAD).min(CHAIN_MAX) as u32
+    len.div_ceil(PAYLOAD).min(NAME_CHAIN_MAX) as u32
 }
 
 /// Bytes of these chunks.
@@ -226,7 +229,7 @@ pub(crate) fn write(
 fn walk(region: &Region, first: u32, len: usize, mut part: impl FnMut(usize, u64) -> bool) -> bool {
     let section = &region.geometry.chunks;
     let mut chunk = first;
-    for link in 0..len.div_ceil(PAYLOAD).min(CHAIN_MAX) {
+    for link in 0..len.div_ceil(PAYLOAD).min(NAME_CHAIN_MAX) {
         if chunk >= section.units || !region.is_present(section, chunk) {
             return false;
         }
@@ -259,7 +262,7 @@ pub(crate) fn equals(region: &Region, first: u32, name: &[u8]) -> bool {
 #[inline]
 pub(crate) fn read(region: &Region, first: u32, len: usize) -> Vec<u8> {
     let section = &region.geometry.chunks;
-    let len = len.min(NAME_BYTES_MAX);
+    let len = len.min(PAIR_BYTES_MAX);
     let mut bytes = Vec::with_capacity(len);
     let mut chunk = first;
     // A part at a time, since words added to the end one by one cost as much as they do.

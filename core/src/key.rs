@@ -9,6 +9,9 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 /// The longest name or key, in bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
 
+/// The longest name of an object that belongs to a pair of names, in bytes: see `Name::pair`.
+pub(crate) const PAIR_BYTES_MAX: usize = 2 + 2 * NAME_BYTES_MAX;
+
 /// Checks the bounds of a name or key; `what` names the argument in the error.
 pub fn check_name(what: &'static str, name: &[u8]) -> Result<()> {
     if (1..=NAME_BYTES_MAX).contains(&name.len()) {

@@ -1,7 +1,7 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
-//! in [`change`], how a place is taken ahead in [`reserve`] and an admission given back in [`refund`]; what a
+//! in [`change`], how a key has one of its own in [`overrides`] and [`uses`], how a place is taken ahead in [`reserve`] and an admission given back in [`refund`]; what a
 //! limit means is in [`crate::limit`].
 //!
 //! # A check
@@ -13,22 +13,28 @@
 //! cannot charge the bucket after.
 
 mod change;
+mod check;
 mod definition;
+mod overrides;
 mod refund;
 mod reserve;
 #[cfg(all(test, not(loom)))]
 mod stopped;
+mod uses;
 
 pub use refund::Refunded;
 
-pub(crate) use definition::{first_value, hasher, overflow, overflow_at, prepared};
+pub(crate) use definition::{first_value, hasher, name_cell, overflow, overflow_at, prepared};
+pub(crate) use overrides::{idle_override, limit_of_new};
+#[cfg(loom)]
+pub(crate) use uses::slots_end;
 
 use self::reserve::Ask;
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher, NAME_BYTES_MAX};
-use crate::limit::{Algorithm, Decision, Limit, Moment, Prepared, Verdict, convert};
+use crate::limit::{Decision, Limit, Moment, Prepared, Verdict, convert};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::object::Name;
 use crate::readable::Readable;
@@ -46,6 +52,8 @@ use core::sync::atomic::Ordering::Acquire;
 pub struct LimiterRef {
     name: Name,
     pub(crate) id: u32,
+    /// The cell of its name.
+    pub(crate) cell: u32,
     /// The slot that it replaced, whose keys count as this one's.
     pub(crate) previous: Option<u32>,
     control: u64,
@@ -237,18 +245,28 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Checked> {
         key::check_name("key", key)?;
+        if let Some(checked) = self.check_overridden(limiter, key, ask, now_ns) {
+            return Ok(checked);
+        }
         let entry = LimiterKey::new(self, limiter, key);
         let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
+            let overriding = self.override_for(&limiter, key);
+            let under = overriding.as_ref().unwrap_or(&limiter);
             // Before the search: an insertion after this moves the bucket on, and the charge fails.
-            let bucket = overflow(&self.region, limiter.id).load();
+            let bucket = overflow(&self.region, under.id).load();
             if !self.is_current_limit(&limiter) {
                 limiter = self.reopened(&limiter)?;
                 continue;
             }
-            if ask.wait_ns_max.is_some() && limiter.limit().algorithm() == Algorithm::SlidingWindow
-            {
-                return Err(limiter.no_reservations());
+            if !under.can_decide(ask) {
+                return Err(under.no_reservations());
+            }
+            // After the bucket: it is still that of the slot's use that was looked up.
+            let is_current =
+                |own: &LimiterRef| self.limit_control(own.id).load(Acquire) == own.control;
+            if !overriding.as_ref().is_none_or(is_current) {
+                continue;
             }
             if phase(bucket) != LIVE {
                 // Not open yet: a key inserted now would start from nothing, whatever it has used of
@@ -262,7 +280,10 @@ impl Engine {
                 self.limiter_keys
                     .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns);
             match found {
-                Ok(found) if KeyState(found.state).limit() != limiter.id => {
+                Ok(found) if KeyState(found.state).limit() != under.id => {
+                    if self.move_key(&limiter, key, &found, now_ns) {
+                        continue;
+                    }
                     let previous = KeyState(found.state).limit();
                     match self.change_to(&limiter, previous) {
                         Some(change) => {
@@ -276,7 +297,7 @@ impl Engine {
                 Ok(found) => {
                     let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
                     if let Some(checked) = self.check_line(
-                        &limiter,
+                        under,
                         self.region.line(found.at),
                         found.state,
                         ask,
@@ -292,7 +313,7 @@ impl Engine {
                 // No room is not the key's fault: the bucket that such keys share decides.
                 Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
                     let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
-                    if let Some(checked) = self.check_overflow(&limiter, bucket, ask, now_ns) {
+                    if let Some(checked) = self.check_overflow(under, bucket, ask, now_ns) {
                         return Ok(checked);
                     }
                 }
@@ -362,10 +383,21 @@ impl Engine {
             let moment = self.moment(now_ns);
             let entry = LimiterKey::new(self, &limiter, key);
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
-                let bucket = overflow(&self.region, limiter.id).load();
-                return Ok(limiter.peeked(KeyState(bucket).value(), moment));
+                let overriding = self.override_for(&limiter, key);
+                let under = overriding.as_ref().unwrap_or(&limiter);
+                let bucket = overflow(&self.region, under.id).load();
+                return Ok(under.peeked(KeyState(bucket).value(), moment));
             };
             let state = KeyState(found.state);
+            if let Some(under) = self.overriding(&limiter, state.limit()) {
+                let line = self.region.line(found.at);
+                let (ask, state) = (Ask::check(0), found.state);
+                let checked = self.check_line(&under, line, state, ask, now_ns, KeyState::admitted);
+                if let Some(checked) = checked {
+                    return Ok(checked);
+                }
+                continue;
+            }
             if state.limit() != limiter.id {
                 let Some(change) = self.change_to(&limiter, state.limit()) else {
                     limiter = self.reopened(&limiter)?;

@@ -10,7 +10,7 @@
 //! | phase | bits |
 //! |---|---|
 //! | EMPTY, RETIRED | 23..43 generation |
-//! | CLAIMED | 3..9 session generation, 11..23 session, 23..43 generation, 43..75 home block, 75..87 limit, 87..92 key length |
+//! | CLAIMED | 3..9 session generation, 11..23 session, 23..43 generation, 43..75 home block, 75..87 limit, 87..92 key length, 92..128 how often it was changed |
 //! | LIVE | 3..8 key length (0: in chunks), 8 marked, 11..23 limit, 23..43 generation, 43..128 value |
 //!
 //! A check exchanges the whole word, so that the value can only change under the key, the limit and
@@ -33,6 +33,7 @@ use crate::limiter;
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::SessionId;
+use crate::sync::fence;
 use crate::table::{
     CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field,
 };
@@ -43,7 +44,9 @@ const KEY: usize = 16;
 const INLINE: usize = 16;
 const VALUE: u32 = 43;
 /// Phase, key length and limit.
-const MATCH_MASK: u64 = 7 | 0x1f << 3 | 0xfff << 11;
+const MATCH_MASK: u64 = SHAPE_MASK | 0xfff << 11;
+/// Phase and key length.
+const SHAPE_MASK: u64 = 7 | 0x1f << 3;
 const GENERATION_MASK: u128 = ((1 << 20) - 1) << 23;
 const MARKED: u128 = 1 << 8;
 
@@ -124,7 +127,14 @@ pub(crate) fn claimed_limit(claimed: u128) -> u32 {
 
 /// The same claim under another limit.
 pub(crate) fn with_claimed_limit(claimed: u128, limit: u32) -> u128 {
-    claimed & !(0xfff << CLAIMED_LIMIT) | u128::from(limit) << CLAIMED_LIMIT
+    next_claim(claimed) & !(0xfff << CLAIMED_LIMIT) | u128::from(limit) << CLAIMED_LIMIT
+}
+
+/// The same claim in another word: an exchange prepared from this one fails.
+pub(crate) fn next_claim(claimed: u128) -> u128 {
+    const CHANGES: u32 = 92;
+    let next = (claimed >> CHANGES).wrapping_add(1);
+    claimed & ((1 << CHANGES) - 1) | next << CHANGES
 }
 
 pub(crate) struct LimiterKeys;
@@ -151,8 +161,13 @@ impl LimiterKeys {
 
     /// The key in a cell; valid if the state word is unchanged after.
     pub(crate) fn key(region: &Region, at: usize, live: u128) -> Vec<u8> {
+        Self::key_of(region, at, Self::key_len(live))
+    }
+
+    /// The key of this length in a cell, 0 for one in chunks.
+    fn key_of(region: &Region, at: usize, key_len: u32) -> Vec<u8> {
         let words = [0, 8].map(|i| region.word(at + KEY + i).load(Relaxed));
-        match Self::key_len(live) as usize {
+        match key_len as usize {
             0 => chunk::read(region, words[1] as u32, (words[1] >> 32) as usize),
             len => {
                 let mut key: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -196,9 +211,10 @@ impl Flavour for LimiterKeys {
         }
     }
 
-    fn live(region: &Region, _: usize, claimed: u128) -> u128 {
+    fn live(region: &Region, at: usize, claimed: u128) -> u128 {
         let payload = Self::claim_of(claimed).payload;
-        let (limit, key_len) = (payload & 0xfff, payload >> 12);
+        let (own, key_len) = (payload & 0xfff, payload >> 12);
+        let limit = limiter::limit_of_new(region, own, || Self::key_of(region, at, key_len));
         KeyState::live(key_len, limit, claimed, limiter::first_value(region, limit)).0
     }
 
@@ -303,12 +319,17 @@ impl<'a> LimiterKey<'a> {
         }
     }
 
-    /// Whether a cell of this shape is under the limit that the current one replaced.
-    #[inline(always)]
-    fn is_under_previous(&self, state: u128) -> bool {
-        self.limiter.previous.is_some_and(|previous| {
-            state as u64 & MATCH_MASK == KeyState::live(self.key_len(), previous, 0, 0).0 as u64
-        })
+    /// Whether a cell with the same key, whose state word is neither under the limiter's limit nor under
+    /// the one that this replaced, is this limiter's all the same: under an override.
+    #[cold]
+    fn is_overridden(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        if limiter::name_cell(region, KeyState(state).limit()) == self.limiter.cell {
+            return true;
+        }
+        // Acquire: the reads above come before the one below. Unchanged means that the limit's slot had not
+        // gone to another limiter before its name was read.
+        fence(Acquire);
+        line.state().load() != state
     }
 
     #[inline(always)]
@@ -337,10 +358,16 @@ impl<'a> LimiterKey<'a> {
 }
 
 impl Entry<LimiterKeys> for LimiterKey<'_> {
+    /// The key under any limit of the limiter: its own, the one that this replaced, an override's.
     #[inline(always)]
     fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
-        (state as u64 & MATCH_MASK == self.pattern || self.is_under_previous(state))
-            && self.has_key(region, line)
+        if (state as u64 ^ self.pattern) & SHAPE_MASK != 0 || !self.has_key(region, line) {
+            return false;
+        }
+        let limit = KeyState(state).limit();
+        limit == self.limiter.id
+            || Some(limit) == self.limiter.previous
+            || self.is_overridden(region, line, state)
     }
 
     #[inline(always)]
@@ -360,7 +387,7 @@ impl Entry<LimiterKeys> for LimiterKey<'_> {
     fn write(&self, region: &Region, at: usize, _: u32, owner: CellOwner) -> Result<()> {
         // We claimed a cell under this limit, then look whether it is still the limiter's; whoever
         // replaces a limit publishes the new one, fences, then looks for cells under the old one.
-        crate::sync::fence(SeqCst);
+        fence(SeqCst);
         self.engine.check_current(self.limiter)?;
         let mut words = self.words;
         if self.key_len() == 0 {

@@ -1,4 +1,5 @@
-//! The objects table: locks, semaphores, fences, counters, limiter names and onces, one 64-byte cell each.
+//! The objects table: locks, semaphores, fences, counters, limiter names, overrides and onces, one 64-byte cell
+//! each.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -29,6 +30,7 @@ use crate::counter;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::key;
+use crate::limiter;
 use crate::lock;
 use crate::lock::coarse::is_in_use;
 use crate::lock::engaged::is_engaged;
@@ -72,6 +74,8 @@ pub(crate) enum Kind {
     Stripe = 6,
     Semaphore = 7,
     Once = 5,
+    /// A limit of its own for one key of a limiter: the name is that pair.
+    Override = 8,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -82,7 +86,7 @@ fn with_serial(phase: u128, serial: u64) -> u128 {
     phase | u128::from(serial.min(TOKEN_MAX)) << SERIAL
 }
 
-/// The state of a live fence, counter or limiter name.
+/// The state of a live fence, counter, limiter name or override.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plain {
     pub(crate) serial: u64,
@@ -161,9 +165,12 @@ impl Objects {
     pub(crate) fn has_whole_name(region: &Region, at: usize, name: &[u8]) -> bool {
         let is_hashed = name.len() <= INLINE
             || region.word(at + NAME).load(Relaxed) == region.hasher.hash(name);
-        name.len() == Self::name_len(region, at)
-            && key::check_name("name", name).is_ok()
-            && is_hashed
+        let is_name = if Self::kind(region, at) == Kind::Override as u8 {
+            parts_of_pair(name).is_some()
+        } else {
+            key::check_name("name", name).is_ok()
+        };
+        name.len() == Self::name_len(region, at) && is_name && is_hashed
     }
 
     /// Whether the name in a cell is in chunks.
@@ -187,7 +194,7 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, semaphore, fence, counter, limiter or once";
+    const WHAT: &'static str = "lock, semaphore, fence, counter, limiter, override or once";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -248,6 +255,9 @@ impl Flavour for Objects {
     ) -> Idle {
         if Self::is_counter(region, at) {
             return counter::idle(live);
+        }
+        if Self::kind(region, at) == Kind::Override as u8 {
+            return limiter::idle_override(live);
         }
         if Self::kind(region, at) == Kind::Once as u8 {
             return once::idle(region, at, live, now_ns, is_alive);
@@ -335,6 +345,25 @@ impl Name {
         })
     }
 
+    /// The name of an object that belongs to a pair of names, both within their bounds: the length of the
+    /// first in two bytes, then both.
+    pub(crate) fn pair(region: &Region, first: &[u8], second: &[u8]) -> Self {
+        let len = (first.len() as u16).to_le_bytes();
+        let bytes = [&len, first, second].concat();
+        let hash = region.hasher.hash(&bytes);
+        let is_long = bytes.len() > INLINE;
+        Self {
+            len: bytes.len() as u16,
+            words: if is_long {
+                [hash, 0, 0]
+            } else {
+                key::words(&bytes)
+            },
+            long: is_long.then(|| bytes.into()),
+            hash,
+        }
+    }
+
     #[cold]
     fn long(what: &'static str, bytes: &[u8]) -> Result<Arc<[u8]>> {
         key::check_name(what, bytes)?;
@@ -362,6 +391,22 @@ impl Name {
     }
 }
 
+/// The two names of which [`Name::pair`] made `bytes`; `None` for what it can't have made.
+pub(crate) fn parts_of_pair(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, names) = bytes.split_first_chunk()?;
+    let parts = names.split_at_checked(u16::from_le_bytes(*len).into())?;
+    let is_name = |name| key::check_name("name", name).is_ok();
+    (is_name(parts.0) && is_name(parts.1)).then_some(parts)
+}
+
+/// An object to find where it is not to be inserted.
+pub(crate) struct Wanted<'a> {
+    pub(crate) kind: Kind,
+    /// Which part of what has several objects to one name; 0 for all else.
+    pub(crate) part: u8,
+    pub(crate) name: &'a Name,
+}
+
 /// An object to find or insert.
 pub(crate) struct Object<'a> {
     pub(crate) engine: &'a Engine,
@@ -371,7 +416,7 @@ pub(crate) struct Object<'a> {
     pub(crate) name: &'a Name,
 }
 
-impl Object<'_> {
+impl Wanted<'_> {
     #[inline(always)]
     pub(crate) fn hash(&self) -> u64 {
         key::mix(self.name.hash, self.kind as u64 | u64::from(self.part) << 8)
@@ -381,11 +426,9 @@ impl Object<'_> {
     fn meta(&self) -> u64 {
         self.kind as u64 | u64::from(self.name.len) << 8 | u64::from(self.part) << 56
     }
-}
 
-impl Entry<Objects> for Object<'_> {
     #[inline(always)]
-    fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+    pub(crate) fn is_in(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
         // Relaxed: written before the cell went LIVE, which the state's reader acquired; a cell reused
         // since shows in its state word, which the caller exchanges or reads again.
         let word = |offset| line.word(offset).load(Relaxed);
@@ -400,6 +443,28 @@ impl Entry<Objects> for Object<'_> {
             Some(bytes) => chunk::equals(region, word(NAME + 8) as u32, bytes),
         }
     }
+}
+
+impl<'a> Object<'a> {
+    #[inline(always)]
+    fn wanted(&self) -> Wanted<'a> {
+        let Self {
+            kind, part, name, ..
+        } = *self;
+        Wanted { kind, part, name }
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash(&self) -> u64 {
+        self.wanted().hash()
+    }
+}
+
+impl Entry<Objects> for Object<'_> {
+    #[inline(always)]
+    fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
+        self.wanted().is_in(region, line, state)
+    }
 
     fn payload(&self) -> u32 {
         0
@@ -407,7 +472,7 @@ impl Entry<Objects> for Object<'_> {
 
     fn write(&self, region: &Region, at: usize, home: u32, owner: CellOwner) -> Result<()> {
         let put = |offset, value| region.word(at + offset).store(value, Relaxed);
-        put(META, self.meta() | u64::from(home) << 24);
+        put(META, self.wanted().meta() | u64::from(home) << 24);
         let mut words = self.name.words;
         if let Some(bytes) = &self.name.long {
             words[1] = self.engine.write_chunks(owner, bytes)?.into();

@@ -11,7 +11,7 @@
 //!               waiter records   one line per waiter: ticket, futex, deadline
 //!               permits          one line per shared hold: session, lease, token
 //!               limits           two lines per limit definition
-//! growing       object blocks    locks, semaphores, fences, counters, limiter names, onces: a header line and 8 cells of 64 bytes
+//! growing       object blocks    locks, semaphores, fences, counters, limiter names, overrides, onces: a header line and 8 cells of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
 //!               key chunks       names too long for their cell, and results of onces
 //! ```
@@ -55,7 +55,7 @@ use geometry::LINE;
 use memory::{Line, Memory};
 
 /// The region layout that this release reads and writes.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// Byte offsets of the header's words.
 pub(crate) mod header {
@@ -75,6 +75,8 @@ pub(crate) mod header {
     pub(crate) const BOOT_ID: usize = 136; // 136..152
     /// Latest region time that a slow path saw, in nanoseconds; only rises.
     pub(crate) const LATEST: usize = 152;
+    /// Limit slots that were ever of overrides lie below this index; 0 while no limiter had one.
+    pub(crate) const OVERRIDES: usize = 160;
     /// Index to begin at for a new session, chunk, break or limit: hints that spread reuse.
     pub(crate) const SESSION_HINT: usize = 192;
     /// Permits in use lie below this index.
@@ -298,6 +300,12 @@ impl Region {
     pub(crate) fn note_time(&self, now_ns: u64) {
         // Relaxed: a high-water mark that nothing else depends on.
         self.word(header::LATEST).fetch_max(now_ns, Relaxed);
+    }
+
+    /// The latest region time that a slow path saw, in nanoseconds.
+    pub(crate) fn latest_ns(&self) -> u64 {
+        // Relaxed: as above.
+        self.word(header::LATEST).load(Relaxed)
     }
 
     #[inline(always)]

@@ -124,7 +124,8 @@ pub(crate) enum Idle {
 
 /// What is looked for, and how to write it into a claimed cell.
 pub(crate) trait Entry<F: Flavour> {
-    /// Whether the cell in `line`, whose state word was `state`, is live and holds this key.
+    /// Whether the cell in `line`, whose state word was `state`, is live and holds this key. May say so too
+    /// of a cell that changed meanwhile: then its state is no longer this one.
     fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool;
     /// The same for the first look, which may overlook what only a search need find.
     #[inline(always)]
@@ -281,6 +282,20 @@ impl<F: Flavour> Table<F> {
     /// Finds the live cell of a key. One line in the usual case; no writes.
     #[inline(always)]
     pub(crate) fn find<E: Entry<F>>(&self, region: &Region, hash: u64, entry: &E) -> Option<Found> {
+        self.find_by(region, hash, |line, state| {
+            entry.matches(region, line, state)
+        })
+    }
+
+    /// [`find`](Self::find) for what has no entry to insert: the first cell that `matches`, which is asked as
+    /// [`Entry::matches`] is.
+    #[inline(always)]
+    pub(crate) fn find_by(
+        &self,
+        region: &Region,
+        hash: u64,
+        matches: impl Fn(Line<'_>, u128) -> bool,
+    ) -> Option<Found> {
         let home = self.home(hash);
         if !region.is_present(&self.section, home) {
             return None;
@@ -292,16 +307,21 @@ impl<F: Flavour> Table<F> {
             // Acquire: pairs with the exchange that made the cell LIVE, so the key is complete.
             let line = region.line(at);
             let state = line.state().load();
-            if entry.matches(region, line, state) {
+            if matches(line, state) {
                 let cell = home * CELLS_PER_BLOCK + slot;
                 return Some(Found { cell, at, state });
             }
         }
-        self.find_displaced(region, home, entry)
+        self.find_displaced(region, home, matches)
     }
 
     #[cold]
-    fn find_displaced<E: Entry<F>>(&self, region: &Region, home: u32, entry: &E) -> Option<Found> {
+    fn find_displaced(
+        &self,
+        region: &Region,
+        home: u32,
+        matches: impl Fn(Line<'_>, u128) -> bool,
+    ) -> Option<Found> {
         let displacement = self.displacement(region, home);
         (1..=displacement)
             .map(|d| self.displaced(home, d))
@@ -313,7 +333,7 @@ impl<F: Flavour> Table<F> {
                     let at = self.cell_at(block, slot);
                     let line = region.line(at);
                     let state = line.state().load();
-                    entry.matches(region, line, state).then_some(Found {
+                    matches(line, state).then_some(Found {
                         cell: block * CELLS_PER_BLOCK + slot,
                         at,
                         state,

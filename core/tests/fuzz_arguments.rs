@@ -397,5 +397,17 @@ fn try_name(engine: &Engine, bytes: &[u8], now_ns: u64) -> (bool, usize, bool) {
         .unwrap();
     let checked = engine.check(&limiter, bytes, 1, by, now_ns).unwrap();
     assert!(checked.is_overflow || checked.decision.is_allowed() || bytes.len() < 30);
+    let now = || now_ns;
+    match engine.set_override(&limiter, bytes, limit, by, now) {
+        Ok(()) => {
+            assert_eq!(
+                engine.override_of(&limiter, bytes, now).unwrap(),
+                Some(limit)
+            );
+            assert!(engine.clear_override(&limiter, bytes, now).unwrap());
+        }
+        Err(error) => assert!(matches!(error, Error::Full { .. }), "{error}"),
+    }
+    assert!(!engine.clear_override(&limiter, bytes, now).unwrap());
     (is_name, bytes.len().min(64), same)
 }

@@ -14,6 +14,7 @@ pub(crate) mod keep_alive;
 pub(crate) mod limiters;
 pub(crate) mod locks;
 pub(crate) mod onces;
+pub(crate) mod overrides;
 pub(crate) mod owners;
 pub(crate) mod refunds;
 pub(crate) mod semaphores;
@@ -262,6 +263,24 @@ macro_rules! cases {
                 keys_are_bytes_of_every_length,
                 at_the_cap_a_shared_bucket_decides_and_says_so,
                 limits_are_read_from_text_and_refused_with_a_reason,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            overrides,
+            [
+                an_override_decides_on_its_key_alone_and_for_everyone,
+                what_was_used_stays_used_when_an_override_is_set_changed_or_cleared,
+                a_key_that_is_shut_out_stays_out_until_it_is_cleared,
+                a_change_of_the_limit_leaves_overrides_alone,
+                what_was_admitted_under_another_limit_is_not_given_back,
+                an_override_outlives_its_key,
+                keys_without_room_are_decided_by_the_bucket_of_their_own_limit,
+                overrides_are_listed_by_limiter_and_key,
+                overrides_out_of_bounds_or_without_room_are_errors_that_say_so,
+                thousands_of_overrides_share_one_limit,
+                no_check_after_an_override_was_set_or_cleared_is_decided_by_another_limit,
+                checks_and_overrides_at_once_admit_no_more_than_the_widest_limit,
             ]
         );
         $crate::conformance::instantiate!(

@@ -52,6 +52,9 @@ pub(crate) enum Op {
     OpenLimiter,
     UpdateLimit,
     FinishUpdate,
+    SetOverride,
+    ClearOverride,
+    CheckOverridden,
     Admit,
     AdmitInsert,
     Add,
@@ -98,7 +101,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 76] = [
+    pub(crate) const ALL: [(Self, &'static str); 79] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -132,6 +135,12 @@ impl Op {
         (Self::OpenLimiter, "limiter: create"),
         (Self::UpdateLimit, "limiter: change the limit"),
         (Self::FinishUpdate, "limiter: finish another's change"),
+        (Self::SetOverride, "limiter: set an override"),
+        (Self::ClearOverride, "limiter: clear an override"),
+        (
+            Self::CheckOverridden,
+            "limiter: insert a key with an override",
+        ),
         (Self::Admit, "fence: admit"),
         (Self::AdmitInsert, "fence: admit, first"),
         (Self::Add, "counter: add"),

@@ -30,6 +30,7 @@ mod scenes_limiter;
 mod scenes_lock;
 mod scenes_many;
 mod scenes_once;
+mod scenes_override;
 mod scenes_refund;
 mod scenes_shared;
 mod scenes_table;

@@ -168,7 +168,8 @@ fn kind(op: Op) -> Kind {
         | Op::CheckOverflow
         | Op::CheckRefused
         | Op::CheckReclaim
-        | Op::CheckConvert => Kind::Check,
+        | Op::CheckConvert
+        | Op::CheckOverridden => Kind::Check,
         Op::Admit | Op::AdmitInsert => Kind::Admit,
         Op::Add
         | Op::AddInsert
@@ -191,6 +192,8 @@ fn kind(op: Op) -> Kind {
         | Op::OpenLimiter
         | Op::UpdateLimit
         | Op::FinishUpdate
+        | Op::SetOverride
+        | Op::ClearOverride
         | Op::OpenSession
         | Op::CloseSession
         | Op::Create

@@ -18,12 +18,12 @@
 //! Once b is named, a's control word says *replaced*, so that references to a look again.
 
 use super::LimiterRef;
-use super::definition::{FREE, IN_USE, REPLACED, Slots, overflow, prepared};
+use super::definition::{FREE, IN_USE, REPLACED, Slots, name_cell, overflow, prepared};
 use crate::engine::Engine;
 use crate::limit::{Prepared, convert};
 use crate::limiter_key::{KeyState, claimed_limit, with_claimed_limit};
 use crate::object::{Kind, Plain};
-use crate::sync::fence;
+use crate::sync::{Wide, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
@@ -89,7 +89,7 @@ impl Engine {
     pub(super) fn sweep(&self, change: &Change, now_ns: &dyn Fn() -> u64) {
         self.mark_replaced(change);
         self.move_overflow(change, now_ns());
-        // Pairs with the fence in `LimiterKey::write`: we named the new limit, then look for cells
+        // Pairs with the fences in `LimiterKey::write` and in `move_key`: we named the new limit, then look for cells
         // under the old one.
         fence(SeqCst);
         self.limiter_keys.for_each(&self.region, |cell, _, _| {
@@ -142,7 +142,11 @@ impl Engine {
                 _ => false,
             };
             // Asked after the word was read: it is under the limit that is meant.
-            if !is_claim || !self.is_under_way(change) {
+            if !self.is_under_way(change) {
+                return;
+            }
+            if !is_claim {
+                self.change_overridden(word, state, change);
                 return;
             }
             if phase(state) == CLAIMED {
@@ -151,6 +155,20 @@ impl Engine {
             } else {
                 self.convert_key(cell, state, change, now_ns());
             }
+        }
+    }
+
+    /// Puts a key that an override keeps from the change in another word: whoever brings it back under the
+    /// limiter's own limit, and read which that is before the change, fails.
+    fn change_overridden(&self, word: &Wide, state: u128, change: &Change) {
+        if phase(state) != LIVE || !self.has_overrides() {
+            return;
+        }
+        let limit = KeyState(state).limit();
+        let cell = name_cell(&self.region, change.current);
+        if self.is_of_overrides(limit) && name_cell(&self.region, limit) == cell {
+            // Losing means that it is in another word already.
+            let _ = word.compare_exchange(state, KeyState(state).next_generation().0);
         }
     }
 

@@ -15,6 +15,7 @@
 //! | 8..48 | the limit, as [`Prepared::encode`] gives it | its claimant |
 //! | 48..56 | hash of the limiter's name, which seeds its keys' hash | its claimant |
 //! | 56..60 | the limiter name's cell | its claimant |
+//! | 80..88 | *uses*, see [`super::uses`] | exchange |
 //! | 64..80 | *overflow bucket*: a state word as a key's ([`crate::limiter_key`]) | exchange |
 
 use super::LimiterRef;
@@ -30,6 +31,7 @@ use crate::session::SessionId;
 use crate::sync::{Wide, Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::collections::HashMap;
 
 /// What there is no room for, in errors.
 const WHAT: &str = "limit definition";
@@ -41,6 +43,17 @@ pub(super) const IN_USE: u64 = 2;
 pub(super) const REPLACED: u64 = 1 << 20;
 
 const OVERFLOW: usize = 64;
+
+/// What a limit is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The first that a limiter has.
+    First,
+    /// Another in place of the one that it has.
+    Next,
+    /// Keys that have it instead of the limiter's.
+    Override,
+}
 
 /// The hash function of the keys of the limiter whose name hashes to `family`.
 fn family_hasher(region: &Region, family: u64) -> Hasher {
@@ -65,6 +78,14 @@ pub(crate) fn overflow(region: &Region, limit: u32) -> &Wide {
 /// Its byte offset.
 pub(crate) fn overflow_at(region: &Region, limit: u32) -> usize {
     region.limit_at(limit % LIMITS) + OVERFLOW
+}
+
+/// The cell of the name of the limiter whose limit is in a slot.
+pub(crate) fn name_cell(region: &Region, limit: u32) -> u32 {
+    // Acquire: as the name's hash. Only a word that is under the slot, unchanged after, says that it is in use.
+    region
+        .half(region.limit_at(limit % LIMITS) + 56)
+        .load(Acquire)
 }
 
 /// The limit in a slot; `None` if the slot is free or its words are none that a limit has.
@@ -228,12 +249,13 @@ impl Engine {
     ) -> Result<bool> {
         let plain = Plain::decode(found.state);
         let current = Slots::decode(plain.value).current;
-        let (id, control) = self.claim_limit(by)?;
-        self.fill_limit(id, limit, name, found.cell, current.is_none());
-        // Release: the slot's words come before it is in use.
-        let in_use = control & !3 | IN_USE;
+        let role = if current.is_none() {
+            Role::First
+        } else {
+            Role::Next
+        };
+        let (id, in_use) = self.new_limit(limit, name, found.cell, role, by)?;
         let slot = self.limit_control(id);
-        let _ = slot.compare_exchange(control, in_use, AcqRel, Relaxed);
         let next = Slots {
             current: Some(id),
             previous: current,
@@ -246,6 +268,25 @@ impl Engine {
             let _ = slot.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
         }
         Ok(is_named)
+    }
+
+    /// Writes a limit to a slot: which one, and its control word.
+    pub(super) fn new_limit(
+        &self,
+        limit: Prepared,
+        name: &Name,
+        cell: u32,
+        role: Role,
+        by: SessionId,
+    ) -> Result<(u32, u64)> {
+        let (id, control) = self.claim_limit(role, by)?;
+        self.fill_limit(id, limit, name, cell, role);
+        let in_use = control & !3 | IN_USE;
+        // Release: the slot's words come before it is in use.
+        let _ = self
+            .limit_control(id)
+            .compare_exchange(control, in_use, AcqRel, Relaxed);
+        Ok((id, in_use))
     }
 
     /// The limiter `name` as it is; `None` if there is none.
@@ -270,6 +311,7 @@ impl Engine {
                 return Some(LimiterRef {
                     name: name.clone(),
                     id,
+                    cell: found.cell,
                     previous: slots.previous,
                     control,
                     control_at: self.region.limit_at(id),
@@ -307,19 +349,31 @@ impl Engine {
         self.region.word(self.region.limit_at(id % LIMITS))
     }
 
-    fn claim_limit(&self, by: SessionId) -> Result<(u32, u64)> {
+    fn claim_limit(&self, role: Role, by: SessionId) -> Result<(u32, u64)> {
         if self.has_share() {
             let is_its = |id: &u32| {
                 let word = self.limit_control(*id).load(Acquire);
                 word & 3 != FREE && SessionId::from_bits(word >> 2) == by
             };
-            let used = (0..LIMITS).filter(is_its).count() as u64;
-            if used >= self.share_of(LIMITS).into() {
+            let used = || (0..LIMITS).filter(is_its).count() as u64;
+            let share = self.share_of(LIMITS).into();
+            if used() >= share {
+                self.free_unnamed_overrides();
+            }
+            let used = used();
+            if used >= share {
                 return Err(Error::ShareExceeded { what: WHAT, used });
             }
         }
-        let hint = self.region.word(header::LIMITS_HINT).fetch_add(1, Relaxed) as u32;
+        let hint = match role {
+            // Close together: whoever looks for one goes through all that there may be.
+            Role::Override => 0,
+            _ => self.region.word(header::LIMITS_HINT).fetch_add(1, Relaxed) as u32,
+        };
         for recover in [false, true] {
+            if recover {
+                self.free_unnamed_overrides();
+            }
             for i in 0..LIMITS {
                 let id = hint.wrapping_add(i) % LIMITS;
                 let control = self.limit_control(id);
@@ -364,6 +418,9 @@ impl Engine {
 
     /// Whether no limiter's name points to a slot in use: its changer died before or after it did.
     fn is_orphan(&self, id: u32) -> bool {
+        if self.is_of_overrides(id) {
+            return false;
+        }
         let at = self.region.limit_at(id);
         let cell = self.region.half(at + 56).load(Acquire);
         let state = self.objects.state(&self.region, cell).load();
@@ -378,7 +435,7 @@ impl Engine {
         !is_named && is_left && self.is_unused(id)
     }
 
-    fn fill_limit(&self, id: u32, limit: Prepared, name: &Name, cell: u32, is_first: bool) {
+    fn fill_limit(&self, id: u32, limit: Prepared, name: &Name, cell: u32, role: Role) {
         let at = self.region.limit_at(id);
         // Release: whoever still reads the slot as it was, and sees a word written below, finds its
         // control changed. Pairs with the fence in `prepared`.
@@ -398,11 +455,12 @@ impl Engine {
                 .with_limit(id, 0)
                 .0
                 & !7;
-            let state = next | if is_first { LIVE } else { CLAIMED };
+            let state = next | if role == Role::Next { CLAIMED } else { LIVE };
             if bucket.compare_exchange(before, state).is_ok() {
                 break;
             }
         }
+        self.begin_uses(id, role == Role::Override);
     }
 
     /// Whether no cell names the slot.
@@ -423,14 +481,14 @@ impl Engine {
     /// The names of the limiters that begin with `prefix`, with their limits and how many keys each
     /// has now. Reads both tables whole; stops no one.
     pub fn for_each_limiter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, Limit, u64)) {
-        let mut keys = vec![0; LIMITS as usize];
+        let mut keys: HashMap<u32, u64> = HashMap::new();
         self.limiter_keys.for_each(&self.region, |_, _, state| {
             if phase(state) == LIVE {
-                keys[(KeyState(state).limit() % LIMITS) as usize] += 1;
+                let cell = name_cell(&self.region, KeyState(state).limit());
+                *keys.entry(cell).or_default() += 1;
             }
         });
-        let keys_under = |slot: Option<u32>| slot.map_or(0, |id| keys[(id % LIMITS) as usize]);
-        self.objects.for_each(&self.region, |_, at, state| {
+        self.objects.for_each(&self.region, |cell, at, state| {
             if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Limiter as u8 {
                 return;
             }
@@ -439,7 +497,7 @@ impl Engine {
             if let Some(limit) = slots.current.and_then(|id| prepared(&self.region, id))
                 && name.starts_with(prefix)
             {
-                let keys = keys_under(slots.current) + keys_under(slots.previous);
+                let keys = keys.get(&cell).copied().unwrap_or_default();
                 visit(name, limit.definition(), keys);
             }
         });

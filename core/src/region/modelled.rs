@@ -1,13 +1,30 @@
 //! Which words of a region are loom's in a model, and which are not and why.
 
 use super::{CELLS_PER_BLOCK, LINE, Region, Section, header};
-use crate::limiter::overflow;
+use crate::limiter::{overflow, slots_end};
 use crate::lock::deadlock::MARK;
 use crate::object::{OWN, Objects};
 use crate::table::count_of;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Region {
+    /// Slots of overrides, where there are any: no model fills one, or brings one into use.
+    fn share_overrides(&self) {
+        self.word(header::OVERRIDES).leave();
+        for slot in 0..slots_end(self).max(1) {
+            let at = self.limit_at(slot);
+            self.half(at + 56).leave();
+            self.word(at + 80).share();
+            if slot > 0 {
+                self.word(at).share();
+                for i in 1..7 {
+                    self.word(at + i * 8).leave();
+                }
+                overflow(self, slot).share();
+            }
+        }
+    }
+
     /// Makes loom's words of those that the threads of a model may touch, just before they start. A
     /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
     /// one, the limiters' where the cap allows for one key only, and chunks where it allows for one only.
@@ -118,6 +135,7 @@ impl Region {
             words(header::RECLAIMED_AT, 1);
             words(self.limit_at(0), 7);
             overflow(self, 0).share();
+            self.share_overrides();
             let keys = &geometry.limiter_keys;
             table(header::LIMITER_KEYS, caps.limiter_keys, keys, 32);
         }

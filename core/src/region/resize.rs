@@ -4,7 +4,7 @@
 //! on the way leaves the old one in place. Meanwhile the kernel locks of all sessions are held: nobody
 //! can open a session in the old region, and who tries after finds it replaced.
 //!
-//! Carried over: every fence and counter, every limiter with its keys' state, every once that is done and whose
+//! Carried over: every fence and counter, every limiter with its overrides and its keys' state, every once that is done and whose
 //! result is kept, region time, and that tokens never go back. Locks are not: none is held. Nor is it that
 //! attempts at a once ended unfinished.
 
@@ -13,7 +13,7 @@ use super::{Birth, Caps, Region};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::limiter::{LimiterRef, overflow};
+use crate::limiter::{LimiterRef, name_cell, overflow};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::lock::State;
 use crate::lock::engaged::is_engaged;
@@ -234,13 +234,10 @@ fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
         let by = SessionId::DETACHED;
         let before = old.open_limiter(&name, limit, false, by, now_ns)?;
         let after = new.open_limiter(&name, limit, false, by, now_ns)?;
-        let level = KeyState(overflow(&old.region, before.id).load()).value();
-        let word = overflow(&new.region, after.id);
-        let fresh = word.load();
-        // Nobody else knows the new region yet: this exchange, and the one below, succeed.
-        let _ = word.compare_exchange(fresh, KeyState(fresh).with_value(level).0);
-        limiters.insert(before.id, after);
+        carry_level(old, &before, new, &after);
+        limiters.insert(before.cell, (before, after));
     }
+    carry_overrides(old, new, &limiters, now_ns)?;
 
     let mut result = Ok(());
     LimiterKeys::note_reclaim(&new.region, reclaimed_at_ns(&old.region));
@@ -257,12 +254,63 @@ fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
             }
             Idle::At(_) | Idle::Unforeseen | Idle::Never => {}
         }
-        if let Some(limiter) = limiters.get(&state.limit()) {
+        if let Some((_, limiter)) = limiters.get(&name_cell(&old.region, state.limit())) {
             let key = LimiterKeys::key(&old.region, at, state.0);
             result = carry_key(new, limiter, &key, state.value(), now_ns);
         }
     });
     result
+}
+
+/// The level of the bucket that keys without room share.
+fn carry_level(old: &Engine, before: &LimiterRef, new: &Engine, after: &LimiterRef) {
+    let level = KeyState(overflow(&old.region, before.id).load()).value();
+    let word = overflow(&new.region, after.id);
+    let fresh = word.load();
+    // Nobody else knows the new region yet: this exchange, and those of keys, succeed.
+    let _ = word.compare_exchange(fresh, KeyState(fresh).with_value(level).0);
+}
+
+/// Sets every override in `new`, so that keys come under it as they are carried over, and has every key of `old`
+/// under what its override says.
+fn carry_overrides(
+    old: &Engine,
+    new: &Engine,
+    limiters: &HashMap<u32, (LimiterRef, LimiterRef)>,
+    now_ns: u64,
+) -> Result<()> {
+    let mut keys = Vec::new();
+    old.limiter_keys.for_each(&old.region, |_, at, state| {
+        if phase(state) == LIVE {
+            let cell = name_cell(&old.region, KeyState(state).limit());
+            if let Some((before, _)) = limiters.get(&cell)
+                && before.id != KeyState(state).limit()
+            {
+                keys.push((cell, LimiterKeys::key(&old.region, at, state)));
+            }
+        }
+    });
+    let by_name: HashMap<_, _> = limiters
+        .iter()
+        .map(|(cell, (before, _))| (before.name().to_vec(), *cell))
+        .collect();
+    old.for_each_override(b"", |name, key, _| {
+        keys.extend(by_name.get(name).map(|cell| (*cell, key.to_vec())));
+    });
+    for (cell, key) in keys {
+        let (before, after) = &limiters[&cell];
+        // Finishes what somebody died in.
+        if let Some(limit) = old.override_of(before, &key, || now_ns)? {
+            new.set_override(after, &key, limit, SessionId::DETACHED, || now_ns)?;
+            if let (Some(before), Some(after)) = (
+                old.override_for(before, &key),
+                new.override_for(after, &key),
+            ) {
+                carry_level(old, &before, new, &after);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn carry_key(

@@ -86,6 +86,19 @@ impl<F: Flavour> Table<F> {
         })
     }
 
+    /// Finishes the insertion that is decided at the home of `hash`, if one is.
+    pub(crate) fn finish_at(&self, region: &Region, hash: u64) {
+        let home = self.home(hash);
+        if !region.is_present(&self.section, home) {
+            return;
+        }
+        // Acquire: as in `find_or_insert`.
+        let decided = region.word(self.section.at(home)).load(Acquire);
+        if decided as u32 != 0 {
+            self.finish(region, home, decided);
+        }
+    }
+
     /// Looks through everything within the home's displacement, emptying retired cells on the way.
     fn search<E: Entry<F>>(
         &self,

@@ -366,6 +366,12 @@ fn fill_limiter(engine: &Engine, me: SessionId) {
     for key in KEYS {
         let _ = engine.check(&limiter, key, 3, me, SECOND).unwrap();
     }
+    for (key, own) in [(KEYS[0], "30/h"), (KEYS[1], "30/h"), (b"none", "0/h")] {
+        let own = own.parse().unwrap();
+        engine
+            .set_override(&limiter, key, own, me, || SECOND)
+            .unwrap();
+    }
 }
 
 /// Many more operations than there is room for.

@@ -222,12 +222,18 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     let limiter = engine
         .open_limiter(b"api", "10/h".parse::<Limit>().unwrap(), false, me, 0)
         .unwrap();
-    let _ = engine.check(&limiter, b"key", 1, me, 0).unwrap();
+    for key in [b"key", b"kez"] {
+        let _ = engine.check(&limiter, key, 1, me, 0).unwrap();
+    }
+    let own = "20/h".parse::<Limit>().unwrap();
+    engine
+        .set_override(&limiter, b"own", own, me, || 0)
+        .unwrap();
     store(&engine, me, b"done", &[b'r'; 60], 0);
     let check = engine.check_region();
     assert_eq!(check.findings, []);
-    assert_eq!((check.live, check.claimed, check.retired), (23, 0, 0));
-    assert_eq!((check.limiter_keys, check.waits), (1, 0));
+    assert_eq!((check.live, check.claimed, check.retired), (24, 0, 0));
+    assert_eq!((check.limiter_keys, check.waits), (2, 0));
 
     let good = std::fs::read(&path).unwrap();
     let find = |text: &[u8]| {
@@ -237,7 +243,16 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     // A short name lies 24 bytes into its cell.
     let cell = |i: u64| find(&[&i.to_le_bytes()[..], &[0; 16]].concat()) - 24;
     let result = find(&[b'r'; 48]);
-    let cases: [Case; 8] = [
+    // What it says of its slot lies 8 bytes into the cell of an override.
+    let own = find(b"\x03\0apiown") - 24;
+    let key = find(b"kez\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    let cases: [Case; 10] = [
+        ("an override's limit", own + 8, vec![99], |f| {
+            matches!(f, Finding::Override { slot: 98, .. })
+        }),
+        ("a limiter's key twice", key, b"key".to_vec(), |f| {
+            matches!(f, Finding::KeyTwice { .. })
+        }),
         ("a phase", cell(11), vec![7], |f| {
             matches!(f, Finding::Phase { phase: 7, .. })
         }),

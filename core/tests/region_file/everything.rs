@@ -78,6 +78,15 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
                     Err(error) => note::<()>(&mut answers, Err(error)),
                 }
                 note(&mut answers, engine.peek(&limiter, &key, now_ns));
+                let now = || now_ns;
+                match random.u32(..8) {
+                    0 => note(&mut answers, engine.clear_override(&limiter, &key, now)),
+                    1 | 2 => note(
+                        &mut answers,
+                        engine.set_override(&limiter, &key, update, by, now),
+                    ),
+                    _ => note(&mut answers, engine.override_of(&limiter, &key, now)),
+                }
                 let batch = engine.check_batch(&limiter, &KEYS, 1, by, now_ns, |_, checked| {
                     let decision = checked.decision;
                     decision.retry_after_ns();
@@ -99,6 +108,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
     engine.for_each_once(b"", 0, |_, _| {});
     engine.for_each_semaphore(b"", 0, |_| {});
     engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
+    engine.for_each_override(b"", |_, _, limit| drop(limit.to_string()));
     engine.breaks();
     engine.limiter_key_count();
     engine.limiter_key_bytes();

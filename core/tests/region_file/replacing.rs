@@ -159,6 +159,17 @@ fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
     assert!(allowed(&before, &limiter, b"used up", me, 10));
     assert!(allowed(&before, &limiter, &long, me, 9));
     assert!(!allowed(&before, &limiter, b"used up", me, 1));
+    let own = "3/h".parse::<Limit>().unwrap();
+    for key in [&b"own"[..], b"idle", b"cleared"] {
+        before
+            .set_override(&limiter, key, own, me, || SECOND)
+            .unwrap();
+    }
+    assert!(allowed(&before, &limiter, b"own", me, 2));
+    assert!(allowed(&before, &limiter, b"cleared", me, 2));
+    before
+        .clear_override(&limiter, b"cleared", || SECOND)
+        .unwrap();
     drop(before);
 
     let mut later = BIRTH;
@@ -198,6 +209,12 @@ fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
     assert!(!allowed(&after, &limiter, &long, me, 2));
     assert!(allowed(&after, &limiter, &long, me, 1));
     assert!(allowed(&after, &limiter, b"fresh", me, 10));
+    for (key, left) in [(&b"own"[..], 1), (b"idle", 3), (b"cleared", 8)] {
+        let peeked = after.peek(&limiter, key, SECOND).unwrap();
+        assert_eq!(peeked.decision.remaining(), left, "{}", key.escape_ascii());
+        assert!(allowed(&after, &limiter, key, me, left));
+        assert!(!allowed(&after, &limiter, key, me, 1));
+    }
     assert_eq!(after.check_region().findings, []);
 }
 
