@@ -1,7 +1,6 @@
 //! Overrides: a limit of its own for one key of a limiter.
 
-use crate::space::IntoLimit;
-use crate::{Error, Limit, Limiter, Result, Space};
+use crate::{Error, IntoLimit, Limit, Limiter, Result, Space};
 use sprag_core::readable::Readable;
 use std::fmt;
 

@@ -148,26 +148,25 @@ pub(crate) fn a_deadlock_over_a_partition_and_several_locks_is_told(tier: &impl 
     let (one, two) = (space.owner(), space.owner());
     let partition = space.partition(space.partition_of("a")).unwrap();
     let forever = Duration::MAX;
-    let x = space.locks(["x", "y"]).unwrap();
-    let _held = x.acquire_for(&one, forever).unwrap().unwrap();
+    let names: Vec<_> = (0..10_000).map(|i| format!("lock {i}")).collect();
+    let (beside, elsewhere): (Vec<_>, Vec<_>) = names
+        .iter()
+        .partition(|name| space.partition_of(name) == space.partition_of("a"));
+    let several = space.locks([elsewhere[0], elsewhere[1]]).unwrap();
+    let _held = several.acquire_for(&one, forever).unwrap().unwrap();
     let a = two.lock("a").unwrap().acquire().unwrap();
-    // Who comes for another lock of the partition is refused once somebody waits for that.
-    let is_beside = |name: &String| space.partition_of(name) == space.partition_of("a");
-    let beside = (0..10_000)
-        .map(|i| format!("beside {i}"))
-        .find(is_beside)
-        .unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| partition.acquire_for(&one, forever).map(drop));
+        // Who comes for another lock of the partition is refused once somebody waits for that.
         until(|| {
             space
-                .lock(&beside)
+                .lock(beside[0])
                 .unwrap()
                 .try_acquire()
                 .unwrap()
                 .is_none()
         });
-        let error = two.lock("y").unwrap().acquire().unwrap_err();
+        let error = two.lock(elsewhere[1]).unwrap().acquire().unwrap_err();
         assert!(matches!(error, Error::Deadlock { .. }), "{error}");
         a.release().unwrap();
         waiting.join().unwrap().unwrap();

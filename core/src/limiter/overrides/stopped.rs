@@ -88,7 +88,7 @@ impl Engine {
         let object = self.object(Kind::Limiter, &name);
         let cell = self.insert_object(&object, by, 0).unwrap().cell;
         let limit = limit("1/day").prepare();
-        let taken = (0..).find(|_| {
+        let taken = (0..u32::MAX).find(|_| {
             let role = super::super::definition::Role::First;
             self.new_limit(limit, &name, cell, role, by).is_err()
         });
