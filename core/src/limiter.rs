@@ -1,8 +1,8 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
-//! in [`change`], how a place is taken ahead in [`reserve`] and an admission given back in [`refund`]; what a
-//! limit means is in [`crate::limit`].
+//! in [`change`], how a place is taken ahead in [`reserve`], an admission given back in [`refund`] and several taken
+//! together in [`several`]; what a limit means is in [`crate::limit`].
 //!
 //! # A check
 //!
@@ -13,14 +13,21 @@
 //! cannot charge the bucket after.
 
 mod change;
+mod charge;
 mod definition;
 mod refund;
 mod reserve;
+mod several;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
+pub use charge::CHARGED_MAX;
 pub use refund::Refunded;
+pub use several::Asked;
 
+pub(crate) use charge::settle;
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) use charge::settle_all;
 pub(crate) use definition::{first_value, hasher, overflow, overflow_at, prepared};
 
 use self::reserve::Ask;
@@ -107,6 +114,16 @@ pub struct Checked {
     family: u64,
 }
 
+/// The word that decides on a key, not engaged: its cell's or, where there is no room for it, that of the bucket that
+/// such keys share.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Its byte offset.
+    at: usize,
+    state: KeyState,
+    is_overflow: bool,
+}
+
 impl Engine {
     #[inline(always)]
     fn moment(&self, now_ns: u64) -> Moment {
@@ -170,13 +187,26 @@ impl Engine {
         )
     }
 
-    /// A key under its limiter's own limit, wherever it is. Its arguments are few, and its result small,
+    /// A key under its limiter's own limit, wherever it is, and not engaged. Its arguments are few, and its result small,
     /// so that the common case need not keep its own in memory.
     #[inline(never)]
     fn find_beyond(&self, limiter: &LimiterRef, key: &[u8], hash: u64) -> Option<(Line<'_>, u128)> {
         let entry = LimiterKey::hashed(self, limiter, key, hash);
         let found = self.limiter_keys.find(&self.region, hash, &entry)?;
+        if KeyState(found.state).is_engaged() {
+            return self.find_settled(&entry, found.at);
+        }
         (KeyState(found.state).limit() == limiter.id)
+            .then(|| (self.region.line(found.at), found.state))
+    }
+
+    /// The same key once the word at `at`, which was its own, is settled: the cell may be another's by then.
+    #[cold]
+    fn find_settled(&self, entry: &LimiterKey<'_>, at: usize) -> Option<(Line<'_>, u128)> {
+        settle(&self.region, at).ok()?;
+        let found = self.limiter_keys.find(&self.region, entry.hash, entry)?;
+        let state = KeyState(found.state);
+        (state.limit() == entry.limiter.id && !state.is_engaged())
             .then(|| (self.region.line(found.at), found.state))
     }
 
@@ -240,68 +270,111 @@ impl Engine {
         let entry = LimiterKey::new(self, limiter, key);
         let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
-            // Before the search: an insertion after this moves the bucket on, and the charge fails.
-            let bucket = overflow(&self.region, limiter.id).load();
-            if !self.is_current_limit(&limiter) {
-                limiter = self.reopened(&limiter)?;
+            let Some(place) = self.place(&mut limiter, &entry, ask, Some(by), now_ns)? else {
                 continue;
-            }
-            if ask.wait_ns_max.is_some() && limiter.limit().algorithm() == Algorithm::SlidingWindow
-            {
-                return Err(limiter.no_reservations());
-            }
-            if phase(bucket) != LIVE {
-                // Not open yet: a key inserted now would start from nothing, whatever it has used of
-                // the bucket before.
-                self.open_overflow(&limiter, now_ns);
-                continue;
-            }
-            let entry = entry.of(&limiter);
-            let actor = self.actor(by, self.region.caps().limiter_keys);
-            let found =
-                self.limiter_keys
-                    .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns);
-            match found {
-                Ok(found) if KeyState(found.state).limit() != limiter.id => {
-                    let previous = KeyState(found.state).limit();
-                    match self.change_to(&limiter, previous) {
-                        Some(change) => {
-                            self.convert_key(found.cell, found.state, &change, now_ns);
-                        }
-                        None => {
-                            limiter = self.reopened(&limiter)?;
-                        }
-                    }
-                }
-                Ok(found) => {
-                    let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
-                    if let Some(checked) = self.check_line(
-                        &limiter,
-                        self.region.line(found.at),
-                        found.state,
-                        ask,
-                        now_ns,
-                        KeyState::admitted,
-                    ) {
-                        return Ok(checked);
-                    }
-                }
-                // Its limit was changed since it was looked up: look again.
-                Err(Error::LimiterGone { .. }) => {}
-                Err(error) if chunk::is_lacking(&error) && self.reclaim_long_names(by, now_ns) => {}
-                // No room is not the key's fault: the bucket that such keys share decides.
-                Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
-                    let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
-                    if let Some(checked) = self.check_overflow(&limiter, bucket, ask, now_ns) {
-                        return Ok(checked);
-                    }
-                }
-                Err(error) => return Err(error),
+            };
+            let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
+            let checked = if place.is_overflow {
+                self.check_overflow(&limiter, place.state.0, ask, now_ns)
+            } else {
+                let line = self.region.line(place.at);
+                self.check_line(
+                    &limiter,
+                    line,
+                    place.state.0,
+                    ask,
+                    now_ns,
+                    KeyState::admitted,
+                )
+            };
+            if let Some(checked) = checked {
+                return Ok(checked);
             }
         }
         Err(Error::Damaged {
             what: "a limiter key never settles",
         })
+    }
+
+    /// Where `ask` of a key is decided by the limit of now, which `limiter` is made: finds the key or, for a session,
+    /// inserts it. `None` if something changed meanwhile: look again.
+    fn place(
+        &self,
+        limiter: &mut LimiterRef,
+        entry: &LimiterKey<'_>,
+        ask: Ask,
+        by: Option<SessionId>,
+        now_ns: u64,
+    ) -> Result<Option<Place>> {
+        // Before the search: an insertion after this moves the bucket on, and the charge fails.
+        let bucket_at = overflow_at(&self.region, limiter.id);
+        let bucket = settle(&self.region, bucket_at)?;
+        if !self.is_current_limit(limiter) {
+            *limiter = self.reopened(limiter)?;
+            return Ok(None);
+        }
+        if ask.wait_ns_max.is_some() && limiter.limit().algorithm() == Algorithm::SlidingWindow {
+            return Err(limiter.no_reservations());
+        }
+        if phase(bucket) != LIVE {
+            // Not open yet: a key inserted now would start from nothing, whatever it has used of
+            // the bucket before.
+            self.open_overflow(limiter, now_ns);
+            return Ok(None);
+        }
+        let entry = entry.of(limiter);
+        let without_room = Place {
+            at: bucket_at,
+            state: KeyState(bucket),
+            is_overflow: true,
+        };
+        let found = match by {
+            Some(by) => {
+                let actor = self.actor(by, self.region.caps().limiter_keys);
+                self.limiter_keys
+                    .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns)
+            }
+            None => match self.limiter_keys.find(&self.region, entry.hash, &entry) {
+                Some(found) => Ok(found),
+                None => return Ok(Some(without_room)),
+            },
+        };
+        match found {
+            Ok(found) if KeyState(found.state).is_engaged() => {
+                settle(&self.region, found.at)?;
+                Ok(None)
+            }
+            Ok(found) if KeyState(found.state).limit() != limiter.id => {
+                let previous = KeyState(found.state).limit();
+                match self.change_to(limiter, previous) {
+                    Some(change) => {
+                        self.convert_key(found.cell, found.state, &change, now_ns);
+                    }
+                    None => {
+                        *limiter = self.reopened(limiter)?;
+                    }
+                }
+                Ok(None)
+            }
+            Ok(found) => Ok(Some(Place {
+                at: found.at,
+                state: KeyState(found.state),
+                is_overflow: false,
+            })),
+            // Its limit was changed since it was looked up: look again.
+            Err(Error::LimiterGone { .. }) => Ok(None),
+            Err(error)
+                if chunk::is_lacking(&error)
+                    && by.is_some_and(|by| self.reclaim_long_names(by, now_ns)) =>
+            {
+                Ok(None)
+            }
+            // No room is not the key's fault: the bucket that such keys share decides.
+            Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
+                Ok(Some(without_room))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A limiter whose limit was changed since `limiter` was opened, by the limit of now.
@@ -362,10 +435,14 @@ impl Engine {
             let moment = self.moment(now_ns);
             let entry = LimiterKey::new(self, &limiter, key);
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
-                let bucket = overflow(&self.region, limiter.id).load();
+                let bucket = settle(&self.region, overflow_at(&self.region, limiter.id))?;
                 return Ok(limiter.peeked(KeyState(bucket).value(), moment));
             };
             let state = KeyState(found.state);
+            if state.is_engaged() {
+                settle(&self.region, found.at)?;
+                continue;
+            }
             if state.limit() != limiter.id {
                 let Some(change) = self.change_to(&limiter, state.limit()) else {
                     limiter = self.reopened(&limiter)?;

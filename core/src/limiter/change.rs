@@ -17,8 +17,8 @@
 //!
 //! Once b is named, a's control word says *replaced*, so that references to a look again.
 
-use super::LimiterRef;
-use super::definition::{FREE, IN_USE, REPLACED, Slots, overflow, prepared};
+use super::definition::{FREE, IN_USE, REPLACED, Slots, overflow, overflow_at, prepared};
+use super::{LimiterRef, settle};
 use crate::engine::Engine;
 use crate::limit::{Prepared, convert};
 use crate::limiter_key::{KeyState, claimed_limit, with_claimed_limit};
@@ -135,7 +135,9 @@ impl Engine {
     fn convert_cell(&self, cell: u32, change: &Change, now_ns: &dyn Fn() -> u64) {
         let word = self.limiter_keys.state(&self.region, cell);
         for _ in 0..ROUNDS_MAX {
-            let state = word.load();
+            let Ok(state) = settle(&self.region, self.limiter_keys.at(cell)) else {
+                return;
+            };
             let is_claim = match phase(state) {
                 CLAIMED => claimed_limit(state) == change.previous,
                 LIVE => KeyState(state).limit() == change.previous,
@@ -175,7 +177,9 @@ impl Engine {
         let from = overflow(&self.region, change.previous);
         let to = overflow(&self.region, change.current);
         for _ in 0..ROUNDS_MAX {
-            let state = from.load();
+            let Ok(state) = settle(&self.region, overflow_at(&self.region, change.previous)) else {
+                break;
+            };
             if phase(state) != LIVE
                 || !self.is_under_way(change)
                 || from.compare_exchange(state, state & !7 | CLAIMED).is_ok()

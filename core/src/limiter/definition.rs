@@ -17,7 +17,7 @@
 //! | 56..60 | the limiter name's cell | its claimant |
 //! | 64..80 | *overflow bucket*: a state word as a key's ([`crate::limiter_key`]) | exchange |
 
-use super::LimiterRef;
+use super::{LimiterRef, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher};
@@ -95,7 +95,9 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
     let bucket = overflow(region, limit);
     let mut level = 0;
     for _ in 0..ROUNDS_MAX {
-        let state = bucket.load();
+        let Ok(state) = settle(region, overflow_at(region, limit)) else {
+            break;
+        };
         if phase(state) != LIVE {
             // Closed, and so final: the limit was changed after the insertion began.
             level = KeyState(state).value();

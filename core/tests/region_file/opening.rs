@@ -336,8 +336,8 @@ fn a_header_of_a_release_to_come_is_incompatible_and_one_out_of_bounds_damaged()
     open(&path);
     let good = fs::read(&path).unwrap();
     for (what, at, value, expected) in [
-        ("the next version", 8, 3, "incompatible"),
-        ("the version before", 8, 1, "incompatible"),
+        ("the next version", 8, 4, "incompatible"),
+        ("the version before", 8, 2, "incompatible"),
         ("version 0", 8, 0, "incompatible"),
         ("a compatible feature", 16, 1, "ok"),
         ("all compatible features", 16, u64::from(u32::MAX), "ok"),
@@ -465,7 +465,7 @@ fn a_new_region_takes_little_of_its_length() {
     let engine = try_open(&path, &options).unwrap();
     let info = file::probe(&path).unwrap();
     assert!(info.len_bytes > 30 << 20);
-    assert!(info.allocated_bytes < 1 << 20, "{}", info.allocated_bytes);
+    assert!(info.allocated_bytes < 3 << 19, "{}", info.allocated_bytes);
     assert!(info.allocated_bytes >= engine.region().allocated_bytes());
     let me = session(&engine);
     acquire(&engine, me, b"a", 0).unwrap();
