@@ -9,15 +9,15 @@ use std::time::Duration;
 /// A rate over keys. Made by [`Space::limiter`].
 #[derive(Clone)]
 pub struct Limiter {
-    space: Space,
-    limiter: LimiterRef,
+    pub(crate) space: Space,
+    pub(crate) limiter: LimiterRef,
 }
 
 /// The answer to a check or a reservation, and the key's state right after it. What costs a division is
 /// computed when asked for. There are no copies of one: what it took can be given back once.
 #[derive(PartialEq, Eq)]
 #[must_use]
-pub struct Decision(Checked);
+pub struct Decision(pub(crate) Checked);
 
 impl Decision {
     /// Whether the cost was admitted.
