@@ -8,6 +8,7 @@ mod fence;
 mod limiter;
 mod lock;
 mod once;
+mod several;
 mod shared;
 mod table;
 mod waiter;
