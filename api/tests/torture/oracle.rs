@@ -168,7 +168,8 @@ fn kind(op: Op) -> Kind {
         | Op::CheckOverflow
         | Op::CheckRefused
         | Op::CheckReclaim
-        | Op::CheckConvert => Kind::Check,
+        | Op::CheckConvert
+        | Op::ChargeMet => Kind::Check,
         Op::Admit | Op::AdmitInsert => Kind::Admit,
         Op::Add
         | Op::AddInsert
@@ -185,6 +186,10 @@ fn kind(op: Op) -> Kind {
         | Op::HandOn
         | Op::Renew
         | Op::Detach
+        | Op::Charge
+        | Op::ChargeInsert
+        | Op::ChargeOverflow
+        | Op::ChargeDead
         | Op::Reserve
         | Op::Refund
         | Op::RefundOverflow

@@ -66,8 +66,14 @@ const ENTRIES: usize = 64;
 const ENTRY_BYTES: usize = 40;
 
 /// How often the word of a charge that is neither decided nor called off is looked at before it is called off. One
-/// that is running needs a tenth of that time.
-const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
+/// that is running needs a tenth of that time. Few where each look is a case of a test.
+const LOOKS: u32 = if cfg!(loom) {
+    0
+} else if cfg!(feature = "steps") {
+    2
+} else {
+    100
+};
 /// How often a word is looked at that says what cannot be, before it is called damaged.
 const DOUBTS: u32 = 100;
 
