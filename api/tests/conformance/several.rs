@@ -44,6 +44,10 @@ pub(crate) fn all_limits_are_charged_or_none_is(tier: &impl Tier) {
         5,
         "refused: nothing is taken"
     );
+    let some = other.check_all(&[(&bucket, "k", 0), (&fixed, long, 1), (&sliding, "k", 0)]);
+    let some = some.unwrap();
+    assert!(some.is_allowed(), "cost 0: asks for nothing");
+    assert_eq!(remaining(&some), [0, 2, 5]);
 }
 
 pub(crate) fn a_key_that_is_named_twice_is_checked_twice(tier: &impl Tier) {

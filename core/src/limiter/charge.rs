@@ -164,7 +164,7 @@ fn entry_at(region: &Region, charge: u32, entry: u32) -> usize {
 #[inline(never)]
 pub(crate) fn settle(region: &Region, at: usize) -> Result<u128> {
     let word = region.wide(at);
-    let (mut last, mut looks, mut doubts) = (None, 0, 0);
+    let (mut last, mut looks_left, mut doubts) = (None, 0, 0);
     for _ in 0..ROUNDS_MAX {
         let state = KeyState(word.load());
         if !state.is_engaged() {
@@ -172,7 +172,7 @@ pub(crate) fn settle(region: &Region, at: usize) -> Result<u128> {
         }
         let mark = Mark::of(state);
         if last != Some(mark) {
-            (last, looks) = (Some(mark), 0);
+            (last, looks_left) = (Some(mark), LOOKS);
         }
         let word_of_charge = control(region, mark.charge);
         // Acquire: after the engaged word, so that it is of that claim or a later one; and pairs with the exchange that
@@ -183,8 +183,8 @@ pub(crate) fn settle(region: &Region, at: usize) -> Result<u128> {
             && region.word(mark.entry_at(region)).load(Relaxed) == at as u64;
         let after = match now.phase() {
             OPEN if is_its => {
-                if looks < LOOKS {
-                    looks += 1;
+                if looks_left > 0 {
+                    looks_left -= 1;
                     core::hint::spin_loop();
                 } else {
                     // Losing means that it is decided.

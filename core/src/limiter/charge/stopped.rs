@@ -299,13 +299,36 @@ fn property_12_the_bucket_of_keys_without_room_is_charged_and_moved_as_a_key_is(
 }
 
 #[test]
+fn property_12_keys_without_room_are_checked_and_looked_at_though_their_bucket_is_engaged() {
+    for is_looked_at in [false, true] {
+        let (engine, me) = engine(1);
+        let limiter = engine.set_limit("9/day", me);
+        assert!(!engine.take_one(&limiter, "full", 1, me).is_overflow);
+        // More than a mark would say.
+        assert!(engine.take_one(&limiter, "a", 3, me).is_overflow);
+        let begun = engine.begin_charge(&limiter, &["full", "a"], me);
+        assert!(begun.engage(0).is_some() && begun.engage(1).is_some() && begun.charge.decide());
+        if is_looked_at {
+            assert_eq!(engine.left(&limiter, "b"), 5, "all: it was decided");
+        }
+        let checked = engine.take_one(&limiter, "b", 1, me);
+        assert!(checked.is_overflow);
+        assert_eq!(checked.decision.remaining(), 4, "all: it was decided");
+    }
+}
+
+#[test]
 fn property_12_a_key_that_leaves_a_bucket_which_is_engaged_starts_at_its_level() {
     let (engine, me) = engine(1);
     let limiter = engine.set_limit("9/day", me);
     assert!(!engine.take_one(&limiter, "full", 1, me).is_overflow);
+    // More than a mark would say.
+    assert!(engine.take_one(&limiter, "a", 3, me).is_overflow);
     let begun = engine.begin_charge(&limiter, &["full", "a"], me);
     assert!(begun.engage(1).is_some());
     assert!(begun.engage(0).is_some() && begun.charge.decide());
+    let level = crate::limiter::first_value(&engine.region, limiter.id);
+    assert_eq!(level, begun.words[1].2.value(), "the level, not the mark");
     // The one key in the table is gone, and there is room for another.
     engine
         .limiter_keys
@@ -319,7 +342,7 @@ fn property_12_a_key_that_leaves_a_bucket_which_is_engaged_starts_at_its_level()
     assert!(!checked.is_overflow);
     assert_eq!(
         checked.decision.remaining(),
-        7,
+        4,
         "what the bucket has used counts"
     );
 }
