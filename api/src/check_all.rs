@@ -54,9 +54,10 @@ impl Space {
     /// moment during the call, unless all are of cost 0. A part of what was taken can be given back, with the decision
     /// and the limiter that it is of.
     ///
-    /// Some three times as long as a single check for two keys that are there, and no write when refused. Others that check one of the
-    /// keys meanwhile wait for the call, for a few microseconds at most: if it stands still they call it off, and it
-    /// begins anew when it goes on.
+    /// For two keys that are there some six times as long as a single check of each: where some of one may be taken
+    /// without the other, check one after the other. No write when refused. Others that check one of the keys meanwhile
+    /// wait for the call, for a few microseconds at most: if it stands still they call it off, and it begins anew when
+    /// it goes on.
     ///
     /// ```
     /// let space = sprag::Space::open("mem:")?;
