@@ -54,7 +54,7 @@ impl Space {
     /// moment during the call, unless all are of cost 0. A part of what was taken can be given back, with the decision
     /// and the limiter that it is of.
     ///
-    /// For two keys that are there some six times as long as a single check of each: where some of one may be taken
+    /// For two keys that are there some five times as long as a single check of each: where some of one may be taken
     /// without the other, check one after the other. No write when refused. Others that check one of the keys meanwhile
     /// wait for the call, for a few microseconds at most: if it stands still they call it off, and it begins anew when
     /// it goes on.
@@ -99,14 +99,19 @@ impl Space {
         let by = inner.session;
         // A number below 256.
         let near = lane(by.index()) as u32;
-        let mut each = [const { None }; CHARGED_MAX];
-        let is_allowed = inner
+        // Not a constant: that would be copied whole.
+        let mut decisions = Decisions {
+            each: std::array::from_fn(|_| None),
+            is_allowed: false,
+        };
+        let each = &mut decisions.each;
+        decisions.is_allowed = inner
             .engine
             .check_all(asked, by, near, now_ns, |at, checked| {
                 if let Some(decision) = each.get_mut(at) {
                     *decision = Some(Decision(checked));
                 }
             })?;
-        Ok(Decisions { each, is_allowed })
+        Ok(decisions)
     }
 }

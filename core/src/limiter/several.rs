@@ -184,7 +184,8 @@ impl Engine {
         mut each: impl FnMut(usize, Checked),
     ) -> Result<bool> {
         let mut parts = Parts {
-            all: [const { None }; CHARGED_MAX],
+            // Not a constant: that would be copied whole.
+            all: core::array::from_fn(|_| None),
             order: [0; CHARGED_MAX],
             len: 0,
         };
