@@ -11,6 +11,7 @@ mod striped;
 
 pub use sprag_core::Added;
 pub use striped::StripedCounter;
+pub(crate) use striped::lane;
 
 /// A signed 64-bit number by name, 0 until somebody changes it. Made by [`Space::counter`]; cheap to make,
 /// for a call or for good: one that is kept finds its number faster.

@@ -110,6 +110,12 @@ pub enum Error {
         /// How many times.
         depth: u32,
     },
+    /// A limiter that is to be checked together with others was opened in another space.
+    #[error("the limiter {limiter} is of another space; open it in the one that it is checked in")]
+    OtherSpace {
+        /// The limiter's name, readable.
+        limiter: String,
+    },
     /// An option does not go with the space's reach.
     #[error("{what} does not go with {url}; {way_out}")]
     NotHere {
@@ -135,6 +141,14 @@ impl Error {
         Self::Lost {
             lock: name.map(|name| Readable(name).to_string()),
             token,
+        }
+    }
+
+    /// The limiter `name` is of another space.
+    #[cold]
+    pub(crate) fn other_space(name: &[u8]) -> Self {
+        Self::OtherSpace {
+            limiter: Readable(name).to_string(),
         }
     }
 

@@ -52,6 +52,7 @@
 //! ([`Hold::keep_alive`]) or a future waits ([`Lock::acquire_async`]); it ends with the last of those.
 
 mod background;
+mod check_all;
 // Hidden: for this workspace's own command, benches and tests, and no part of what users build on.
 #[doc(hidden)]
 pub mod clock;
@@ -78,6 +79,7 @@ mod share;
 mod space;
 mod wait;
 
+pub use check_all::Decisions;
 pub use clock::ManualClock;
 pub use coarse::CoarseLock;
 pub use counter::{Added, Counter, StripedCounter};

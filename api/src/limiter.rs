@@ -17,7 +17,7 @@ pub struct Limiter {
 /// computed when asked for. There are no copies of one: what it took can be given back once.
 #[derive(PartialEq, Eq)]
 #[must_use]
-pub struct Decision(Checked);
+pub struct Decision(pub(crate) Checked);
 
 impl Decision {
     /// Whether the cost was admitted.

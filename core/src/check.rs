@@ -5,13 +5,14 @@
 
 use crate::engine::Engine;
 use crate::key;
+use crate::limiter::overflow_at;
 use crate::lock::coarse::{COARSE, Coarse};
 use crate::lock::engaged::{Engaged, Role, is_engaged};
 use crate::object::{Kind, Objects};
 use crate::once;
 use crate::permit::Permit;
 use crate::pool::{POOLED, Pool, is_pooled};
-use crate::region::header;
+use crate::region::{LIMITS, header};
 use crate::session::Sessions;
 use crate::table::{CLAIMED, EMPTY, Flavour, LIVE, PHASE_MASK, RETIRED, Table, count_of, phase};
 use core::sync::atomic::Ordering::Relaxed;
@@ -40,6 +41,8 @@ pub struct Check {
     pub waits: u32,
     /// Shared holds and holds of semaphores.
     pub permits: u32,
+    /// Calls of several limits at once that are under way, or whose process died in them.
+    pub charges: u32,
     /// What contradicts itself.
     pub findings: Vec<Finding>,
 }
@@ -135,6 +138,14 @@ pub enum Finding {
         /// The cells of the limiter keys table.
         cells: [u32; 2],
     },
+    /// A limiter's key, or the bucket of its keys without room, is engaged in a call that knows nothing of it. In
+    /// passing while the region is in use.
+    Charge {
+        /// Whether it is the bucket.
+        is_bucket: bool,
+        /// The cell, or the slot of the limit.
+        index: u32,
+    },
     /// A wait lies past the last one that is looked at, or names a cell that does not exist.
     Wait {
         /// Its slot.
@@ -196,6 +207,15 @@ impl fmt::Display for Finding {
                 "limiter key cells {a} and {b} both are {}",
                 key.escape_ascii()
             ),
+            Self::Charge { is_bucket, index } => write!(
+                f,
+                "{} {index} is engaged in a call that knows nothing of it",
+                if *is_bucket {
+                    "the bucket of limit"
+                } else {
+                    "limiter key"
+                }
+            ),
             Self::Wait { index } => write!(f, "wait {index} is out of place"),
         }
     }
@@ -250,6 +270,7 @@ impl Engine {
             }
             self.check_follower(COARSE | index, state, &mut check);
         }
+        self.check_charges(&mut check);
         self.check_waits(&mut check);
         self.check_permits(pools, &mut check);
         self.check_limiters(&mut check);
@@ -272,6 +293,21 @@ impl Engine {
         };
         if !can_lead {
             check.findings.push(Finding::Leader { cell, leader });
+        }
+    }
+
+    /// Looks whether each word that is engaged is one that its charge names.
+    fn check_charges(&self, check: &mut Check) {
+        check.charges = self.charges_in_use();
+        let mut look = |is_bucket, index, at| {
+            if !self.is_charged(at) {
+                check.findings.push(Finding::Charge { is_bucket, index });
+            }
+        };
+        self.limiter_keys
+            .for_each(&self.region, |cell, at, _| look(false, cell, at));
+        for limit in 0..LIMITS {
+            look(true, limit, overflow_at(&self.region, limit));
         }
     }
 

@@ -181,6 +181,7 @@ impl Engine {
         self.end_permits_of(index, now_us);
         self.end_attempts_of(index, now_us);
         self.end_limit_claims_of(index);
+        self.end_charges_of(index);
     }
 
     /// Closes a session: what it holds is up for grabs from now on.

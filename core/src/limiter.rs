@@ -1,8 +1,10 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
-//! in [`change`], how a key has one of its own in [`overrides`] and [`uses`], how a place is taken ahead in [`reserve`] and an admission given back in [`refund`]; what a
-//! limit means is in [`crate::limit`].
+//! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
+//! in [`change`], how a key has one of its own in [`overrides`] and [`uses`], how a place is taken ahead in
+//! [`reserve`], an admission given back in [`refund`] and several taken together in [`several`]; what a limit means
+//! is in [`crate::limit`].
 //!
 //! # A check
 //!
@@ -13,17 +15,24 @@
 //! cannot charge the bucket after.
 
 mod change;
+mod charge;
 mod check;
 mod definition;
 mod overrides;
 mod refund;
 mod reserve;
+mod several;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 mod uses;
 
+pub use charge::CHARGED_MAX;
 pub use refund::Refunded;
+pub use several::Asked;
 
+pub(crate) use charge::settle;
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) use charge::settle_all;
 pub(crate) use definition::{first_value, hasher, name_cell, overflow, overflow_at, prepared};
 pub(crate) use overrides::{idle_override, limit_of_new};
 #[cfg(loom)]
@@ -41,7 +50,7 @@ use crate::readable::Readable;
 use crate::region::memory::Line;
 use crate::session::SessionId;
 use crate::sync::fence;
-use crate::table::{LIVE, ROUNDS_MAX, phase};
+use crate::table::{Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::Acquire;
 
 /// A limiter opened for use: its limit, read once.
@@ -115,6 +124,26 @@ pub struct Checked {
     family: u64,
 }
 
+/// The word that decides on a key, not engaged: its cell's or, where there is no room for it, that of the bucket that
+/// such keys share.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Its byte offset.
+    at: usize,
+    state: KeyState,
+    is_overflow: bool,
+}
+
+impl Place {
+    fn of(found: &Found) -> Self {
+        Self {
+            at: found.at,
+            state: KeyState(found.state),
+            is_overflow: false,
+        }
+    }
+}
+
 impl Engine {
     #[inline(always)]
     fn moment(&self, now_ns: u64) -> Moment {
@@ -178,13 +207,26 @@ impl Engine {
         )
     }
 
-    /// A key under its limiter's own limit, wherever it is. Its arguments are few, and its result small,
+    /// A key under its limiter's own limit, wherever it is, and not engaged. Its arguments are few, and its result small,
     /// so that the common case need not keep its own in memory.
     #[inline(never)]
     fn find_beyond(&self, limiter: &LimiterRef, key: &[u8], hash: u64) -> Option<(Line<'_>, u128)> {
         let entry = LimiterKey::hashed(self, limiter, key, hash);
         let found = self.limiter_keys.find(&self.region, hash, &entry)?;
+        if KeyState(found.state).is_engaged() {
+            return self.find_settled(&entry, found.at);
+        }
         (KeyState(found.state).limit() == limiter.id)
+            .then(|| (self.region.line(found.at), found.state))
+    }
+
+    /// The same key once the word at `at`, which was its own, is settled: the cell may be another's by then.
+    #[cold]
+    fn find_settled(&self, entry: &LimiterKey<'_>, at: usize) -> Option<(Line<'_>, u128)> {
+        settle(&self.region, at).ok()?;
+        let found = self.limiter_keys.find(&self.region, entry.hash, entry)?;
+        let state = KeyState(found.state);
+        (state.limit() == entry.limiter.id && !state.is_engaged())
             .then(|| (self.region.line(found.at), found.state))
     }
 
@@ -245,84 +287,119 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Checked> {
         key::check_name("key", key)?;
-        if let Some(checked) = self.check_overridden(limiter, key, ask, now_ns) {
+        let entry = LimiterKey::new(self, limiter, key);
+        if let Some(checked) = self.check_overridden(&entry, ask, now_ns) {
             return Ok(checked);
         }
-        let entry = LimiterKey::new(self, limiter, key);
         let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
-            let overriding = self.override_for(&limiter, key);
+            let Some((place, overriding)) =
+                self.place(&mut limiter, &entry, ask, Some(by), now_ns)?
+            else {
+                continue;
+            };
             let under = overriding.as_ref().unwrap_or(&limiter);
-            // Before the search: an insertion after this moves the bucket on, and the charge fails.
-            let bucket = overflow(&self.region, under.id).load();
-            if !self.is_current_limit(&limiter) {
-                limiter = self.reopened(&limiter)?;
-                continue;
-            }
-            if !under.can_decide(ask) {
-                return Err(under.no_reservations());
-            }
-            // After the bucket: it is still that of the slot's use that was looked up.
-            let is_current =
-                |own: &LimiterRef| self.limit_control(own.id).load(Acquire) == own.control;
-            if !overriding.as_ref().is_none_or(is_current) {
-                continue;
-            }
-            if phase(bucket) != LIVE {
-                // Not open yet: a key inserted now would start from nothing, whatever it has used of
-                // the bucket before.
-                self.open_overflow(&limiter, now_ns);
-                continue;
-            }
-            let entry = entry.of(&limiter);
-            let actor = self.actor(by, self.region.caps().limiter_keys);
-            let found =
-                self.limiter_keys
-                    .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns);
-            match found {
-                Ok(found) if KeyState(found.state).limit() != under.id => {
-                    if self.move_key(&limiter, key, &found, now_ns) {
-                        continue;
-                    }
-                    let previous = KeyState(found.state).limit();
-                    match self.change_to(&limiter, previous) {
-                        Some(change) => {
-                            self.convert_key(found.cell, found.state, &change, now_ns);
-                        }
-                        None => {
-                            limiter = self.reopened(&limiter)?;
-                        }
-                    }
-                }
-                Ok(found) => {
-                    let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
-                    if let Some(checked) = self.check_line(
-                        under,
-                        self.region.line(found.at),
-                        found.state,
-                        ask,
-                        now_ns,
-                        KeyState::admitted,
-                    ) {
-                        return Ok(checked);
-                    }
-                }
-                // Its limit was changed since it was looked up: look again.
-                Err(Error::LimiterGone { .. }) => {}
-                Err(error) if chunk::is_lacking(&error) && self.reclaim_long_names(by, now_ns) => {}
-                // No room is not the key's fault: the bucket that such keys share decides.
-                Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
-                    let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
-                    if let Some(checked) = self.check_overflow(under, bucket, ask, now_ns) {
-                        return Ok(checked);
-                    }
-                }
-                Err(error) => return Err(error),
+            let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
+            let checked = if place.is_overflow {
+                self.check_overflow(under, place.state.0, ask, now_ns)
+            } else {
+                let line = self.region.line(place.at);
+                self.check_line(under, line, place.state.0, ask, now_ns, KeyState::admitted)
+            };
+            if let Some(checked) = checked {
+                return Ok(checked);
             }
         }
         Err(Error::Damaged {
             what: "a limiter key never settles",
         })
+    }
+
+    /// Where `ask` of a key is decided, and its override if it has one: by that or by the limit of now, which `limiter`
+    /// is made. Finds the key or, for a session, inserts it. `None` if something changed meanwhile: look again.
+    fn place(
+        &self,
+        limiter: &mut LimiterRef,
+        entry: &LimiterKey<'_>,
+        ask: Ask,
+        by: Option<SessionId>,
+        now_ns: u64,
+    ) -> Result<Option<(Place, Option<LimiterRef>)>> {
+        let overriding = self.override_for(limiter, entry.key);
+        let under = overriding.as_ref().unwrap_or(limiter);
+        // Before the search: an insertion after this moves the bucket on, and the charge fails.
+        let bucket_at = overflow_at(&self.region, under.id);
+        let bucket = settle(&self.region, bucket_at)?;
+        if !self.is_current_limit(limiter) {
+            *limiter = self.reopened(limiter)?;
+            return Ok(None);
+        }
+        if !under.can_decide(ask) {
+            return Err(under.no_reservations());
+        }
+        // After the bucket: it is still that of the slot's use that was looked up.
+        let is_current = |own: &LimiterRef| self.limit_control(own.id).load(Acquire) == own.control;
+        if !overriding.as_ref().is_none_or(is_current) {
+            return Ok(None);
+        }
+        if phase(bucket) != LIVE {
+            // Not open yet: a key inserted now would start from nothing, whatever it has used of
+            // the bucket before.
+            self.open_overflow(limiter, now_ns);
+            return Ok(None);
+        }
+        let entry = entry.of(limiter);
+        let without_room = Place {
+            at: bucket_at,
+            state: KeyState(bucket),
+            is_overflow: true,
+        };
+        let found = match by {
+            Some(by) => {
+                let actor = self.actor(by, self.region.caps().limiter_keys);
+                self.limiter_keys
+                    .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns)
+            }
+            None => match self.limiter_keys.find(&self.region, entry.hash, &entry) {
+                Some(found) => Ok(found),
+                None => return Ok(Some((without_room, overriding))),
+            },
+        };
+        match found {
+            Ok(found) if KeyState(found.state).is_engaged() => {
+                settle(&self.region, found.at)?;
+                Ok(None)
+            }
+            Ok(found) if KeyState(found.state).limit() != under.id => {
+                if self.move_key(limiter, entry.key, &found, now_ns) {
+                    return Ok(None);
+                }
+                let previous = KeyState(found.state).limit();
+                match self.change_to(limiter, previous) {
+                    Some(change) => {
+                        self.convert_key(found.cell, found.state, &change, now_ns);
+                    }
+                    None => {
+                        *limiter = self.reopened(limiter)?;
+                    }
+                }
+                Ok(None)
+            }
+            Ok(found) => Ok(Some((Place::of(&found), overriding))),
+            // Its limit was changed since it was looked up: look again.
+            Err(Error::LimiterGone { .. }) => Ok(None),
+            Err(error)
+                if chunk::is_lacking(&error)
+                    && by.is_some_and(|by| self.reclaim_long_names(by, now_ns)) =>
+            {
+                Ok(None)
+            }
+            // No room is not the key's fault: the bucket that such keys share decides.
+            Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
+                Ok(Some((without_room, overriding)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A limiter whose limit was changed since `limiter` was opened, by the limit of now.
@@ -385,10 +462,14 @@ impl Engine {
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
                 let overriding = self.override_for(&limiter, key);
                 let under = overriding.as_ref().unwrap_or(&limiter);
-                let bucket = overflow(&self.region, under.id).load();
+                let bucket = settle(&self.region, overflow_at(&self.region, under.id))?;
                 return Ok(under.peeked(KeyState(bucket).value(), moment));
             };
             let state = KeyState(found.state);
+            if state.is_engaged() {
+                settle(&self.region, found.at)?;
+                continue;
+            }
             if let Some(under) = self.overriding(&limiter, state.limit()) {
                 let line = self.region.line(found.at);
                 let (ask, state) = (Ask::check(0), found.state);

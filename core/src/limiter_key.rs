@@ -11,15 +11,17 @@
 //! |---|---|
 //! | EMPTY, RETIRED | 23..43 generation |
 //! | CLAIMED | 3..9 session generation, 11..23 session, 23..43 generation, 43..75 home block, 75..87 limit, 87..92 key length, 92..128 how often it was changed |
-//! | LIVE | 3..8 key length (0: in chunks), 8 marked, 11..23 limit, 23..43 generation, 43..128 value |
+//! | LIVE | 3..8 key length (0: in chunks), 8 marked, 9 engaged, 11..23 limit, 23..43 generation, 43..128 value |
 //!
 //! A check exchanges the whole word, so that the value can only change under the key, the limit and
 //! the generation that it was read with. What a value means is in [`crate::limit`]; which limit the
 //! number stands for is in [`crate::limiter`].
 //!
 //! *Marked*: something was given back since the last admission, so that the next one moves the key to its
-//! next generation (see [`crate::limit::Records`]). Set by a refund, cleared by that admission. Bits 9
-//! and 10 are not used.
+//! next generation (see [`crate::limit::Records`]). Set by a refund, cleared by that admission.
+//!
+//! *Engaged*: the word is one of several that are being exchanged together, and where the value was stands
+//! which ([`crate::limiter::charge`]). Whoever meets one settles it before it reads a value. Bit 10 is not used.
 //!
 //! Within a generation a refund may bring back a word that was there before. That is harmless: whoever
 //! prepared an exchange from the earlier one finds the same key with the same value, and what it decided is
@@ -35,7 +37,7 @@ use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
 use crate::session::SessionId;
 use crate::sync::fence;
 use crate::table::{
-    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, RETIRED, Table, field,
+    CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, PHASE_MASK, RETIRED, Table, field,
 };
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
@@ -49,6 +51,7 @@ const MATCH_MASK: u64 = SHAPE_MASK | 0xfff << 11;
 const SHAPE_MASK: u64 = 7 | 0x1f << 3;
 const GENERATION_MASK: u128 = ((1 << 20) - 1) << 23;
 const MARKED: u128 = 1 << 8;
+const ENGAGED: u128 = 1 << 9;
 
 /// The state of a live limiter key, or of an overflow bucket, which has the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,22 @@ impl KeyState {
 
     pub(crate) fn marked(self) -> Self {
         Self(self.0 | MARKED)
+    }
+
+    /// Whether the value is somewhere else: see [`crate::limiter::charge`].
+    #[inline(always)]
+    pub(crate) fn is_engaged(self) -> bool {
+        self.0 & (PHASE_MASK | ENGAGED) == LIVE | ENGAGED
+    }
+
+    /// The same with `mark` in the value's place.
+    pub(crate) fn engaged(self, mark: u128) -> Self {
+        Self(self.0 | ENGAGED).with_value(mark)
+    }
+
+    /// The same with no value yet in the mark's place.
+    pub(crate) fn released(self) -> Self {
+        Self(self.0 & !ENGAGED)
     }
 
     /// All but the value and the mark: as long as it stays, so do the key, the limit and what
@@ -227,6 +246,9 @@ impl Flavour for LimiterKeys {
         _: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
         let state = KeyState(live);
+        if state.is_engaged() {
+            return Idle::Unforeseen;
+        }
         match limiter::prepared(region, state.limit()) {
             Some(limit) => match limit.full_at_ns(state.value(), region.base_unix_ns()) {
                 u64::MAX => Idle::Never,
@@ -235,6 +257,11 @@ impl Flavour for LimiterKeys {
             // Its limit is gone: nobody can ask for this key any more.
             None => Idle::Now,
         }
+    }
+
+    fn load(region: &Region, at: usize) -> u128 {
+        // In a damaged region it stays engaged, and is never idle.
+        limiter::settle(region, at).unwrap_or_else(|_| region.wide(at).load())
     }
 
     fn note_reclaim(region: &Region, at_ns: u64) {
@@ -372,10 +399,10 @@ impl Entry<LimiterKeys> for LimiterKey<'_> {
 
     #[inline(always)]
     fn matches_plainly(&self, _: &Region, line: Line<'_>, state: u128) -> bool {
-        // Phase, key length, limit and that it is not marked in one comparison; then the words, which a
-        // key in chunks, whose place is never 0, doesn't have.
+        // Phase, key length, limit and that it is neither marked nor engaged in one comparison; then the words,
+        // which a key in chunks, whose place is never 0, doesn't have.
         let word = |offset| line.word(offset).load(Relaxed);
-        state as u64 & (MATCH_MASK | MARKED as u64) == self.pattern
+        state as u64 & (MATCH_MASK | (MARKED | ENGAGED) as u64) == self.pattern
             && word(KEY) == self.words[0]
             && word(KEY + 8) == self.words[1]
     }

@@ -11,6 +11,7 @@
 //!               waiter records   one line per waiter: ticket, futex, deadline
 //!               permits          one line per shared hold: session, lease, token
 //!               limits           two lines per limit definition
+//!               charges          six lines per call of several limits at once
 //! growing       object blocks    locks, semaphores, fences, counters, limiter names, overrides, onces: a header line and 8 cells of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
 //!               key chunks       names too long for their cell, and results of onces
@@ -44,7 +45,8 @@ mod system;
 
 pub use geometry::Caps;
 pub(crate) use geometry::{
-    BREAK_BYTES, BREAKS, CELLS_PER_BLOCK, Geometry, LIMIT_BYTES, LIMITS, SESSIONS_MAX, Section,
+    BREAK_BYTES, BREAKS, CELLS_PER_BLOCK, CHARGE_BYTES, CHARGES, Geometry, LIMIT_BYTES, LIMITS,
+    SESSIONS_MAX, Section,
 };
 
 use crate::error::{Error, Result};
@@ -365,6 +367,20 @@ impl Region {
 
     pub(crate) fn limit_at(&self, index: u32) -> usize {
         self.geometry.limits + index as usize * LIMIT_BYTES
+    }
+
+    /// Byte offset of a charge.
+    pub(crate) fn charge_at(&self, index: u32) -> usize {
+        self.geometry.charges + (index % CHARGES) as usize * CHARGE_BYTES
+    }
+
+    /// Whether a limiter's key or bucket can have its word at `offset`, so that it may be read.
+    pub(crate) fn is_limiter_word(&self, offset: usize) -> bool {
+        let (limits, keys) = (self.geometry.limits, &self.geometry.limiter_keys);
+        (limits..limits + LIMITS as usize * LIMIT_BYTES).contains(&offset)
+            || keys
+                .unit_of(offset)
+                .is_some_and(|block| self.is_present(keys, block))
     }
 
     pub(crate) fn break_at(&self, index: u32) -> usize {

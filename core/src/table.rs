@@ -98,6 +98,10 @@ pub(crate) trait Flavour {
         now_ns: u64,
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle;
+    /// The state word at `at`, out of the middle of whatever others began with it.
+    fn load(region: &Region, at: usize) -> u128 {
+        region.wide(at).load()
+    }
     /// Notes that an entry which was idle from `at_ns` on is about to be reclaimed.
     fn note_reclaim(region: &Region, at_ns: u64);
     fn retired(region: &Region, at: usize, live: u128) -> u128;

@@ -409,5 +409,16 @@ fn try_name(engine: &Engine, bytes: &[u8], now_ns: u64) -> (bool, usize, bool) {
         Err(error) => assert!(matches!(error, Error::Full { .. }), "{error}"),
     }
     assert!(!engine.clear_override(&limiter, bytes, now).unwrap());
+    let asked = [bytes, b"another"].map(|key| sprag_core::limiter::Asked {
+        limiter: &limiter,
+        key,
+        cost: bytes.len() as u64,
+    });
+    let mut remaining = Vec::new();
+    let near = bytes.len() as u32;
+    let is_allowed = engine.check_all(asked, by, near, now_ns, |_, checked| {
+        remaining.push(checked.decision.remaining());
+    });
+    assert!(is_allowed.is_ok() && remaining.len() == 2);
     (is_name, bytes.len().min(64), same)
 }

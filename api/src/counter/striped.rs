@@ -47,7 +47,7 @@ thread_local! {
 
 /// Each thread has a part of its own, as long as there are enough.
 #[inline(always)]
-fn lane(process: u16) -> usize {
+pub(crate) fn lane(process: u16) -> usize {
     LANE.with(|lane| match lane.get() {
         usize::MAX => first_lane(lane, process),
         known => known,

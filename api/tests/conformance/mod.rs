@@ -18,6 +18,7 @@ pub(crate) mod overrides;
 pub(crate) mod owners;
 pub(crate) mod refunds;
 pub(crate) mod semaphores;
+pub(crate) mod several;
 pub(crate) mod shared;
 pub(crate) mod spaces;
 pub(crate) mod stress;
@@ -244,6 +245,19 @@ macro_rules! cases {
                 a_refund_after_a_change_or_of_another_limiter_is_void,
                 a_place_is_reserved_once_and_can_be_given_back,
                 a_sliding_window_has_no_reservations_and_says_so,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            several,
+            [
+                all_limits_are_charged_or_none_is,
+                a_key_with_an_override_is_charged_by_that,
+                a_key_that_is_named_twice_is_checked_twice,
+                each_part_of_a_call_is_given_back_by_itself,
+                none_too_many_and_limiters_of_another_space_are_errors,
+                keys_without_room_are_charged_in_one_call_with_others,
+                a_change_of_a_limit_keeps_what_calls_have_taken_together,
             ]
         );
         $crate::conformance::instantiate!(

@@ -46,6 +46,11 @@ pub(crate) enum Op {
     CheckRefused,
     CheckReclaim,
     CheckConvert,
+    Charge,
+    ChargeInsert,
+    ChargeOverflow,
+    ChargeMet,
+    ChargeDead,
     Reserve,
     Refund,
     RefundOverflow,
@@ -101,7 +106,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 79] = [
+    pub(crate) const ALL: [(Self, &'static str); 84] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -129,6 +134,11 @@ impl Op {
         (Self::CheckRefused, "limiter: refuse"),
         (Self::CheckReclaim, "limiter: reclaim a key"),
         (Self::CheckConvert, "limiter: check in a change"),
+        (Self::Charge, "limiters: several in one call"),
+        (Self::ChargeInsert, "limiters: several, a key inserted"),
+        (Self::ChargeOverflow, "limiters: several, at the cap"),
+        (Self::ChargeMet, "limiters: check in a dead call"),
+        (Self::ChargeDead, "limiters: several, to be met"),
         (Self::Reserve, "limiter: reserve"),
         (Self::Refund, "limiter: refund"),
         (Self::RefundOverflow, "limiter: refund at the cap"),

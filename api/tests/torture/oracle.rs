@@ -169,7 +169,8 @@ fn kind(op: Op) -> Kind {
         | Op::CheckRefused
         | Op::CheckReclaim
         | Op::CheckConvert
-        | Op::CheckOverridden => Kind::Check,
+        | Op::CheckOverridden
+        | Op::ChargeMet => Kind::Check,
         Op::Admit | Op::AdmitInsert => Kind::Admit,
         Op::Add
         | Op::AddInsert
@@ -186,6 +187,10 @@ fn kind(op: Op) -> Kind {
         | Op::HandOn
         | Op::Renew
         | Op::Detach
+        | Op::Charge
+        | Op::ChargeInsert
+        | Op::ChargeOverflow
+        | Op::ChargeDead
         | Op::Reserve
         | Op::Refund
         | Op::RefundOverflow

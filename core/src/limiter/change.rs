@@ -17,13 +17,15 @@
 //!
 //! Once b is named, a's control word says *replaced*, so that references to a look again.
 
-use super::LimiterRef;
-use super::definition::{FREE, IN_USE, REPLACED, Slots, name_cell, overflow, prepared};
+use super::definition::{
+    FREE, IN_USE, REPLACED, Slots, name_cell, overflow, overflow_at, prepared,
+};
+use super::{LimiterRef, settle};
 use crate::engine::Engine;
 use crate::limit::{Prepared, convert};
 use crate::limiter_key::{KeyState, claimed_limit, with_claimed_limit};
 use crate::object::{Kind, Plain};
-use crate::sync::{Wide, fence};
+use crate::sync::fence;
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
@@ -135,7 +137,9 @@ impl Engine {
     fn convert_cell(&self, cell: u32, change: &Change, now_ns: &dyn Fn() -> u64) {
         let word = self.limiter_keys.state(&self.region, cell);
         for _ in 0..ROUNDS_MAX {
-            let state = word.load();
+            let Ok(state) = settle(&self.region, self.limiter_keys.at(cell)) else {
+                return;
+            };
             let is_claim = match phase(state) {
                 CLAIMED => claimed_limit(state) == change.previous,
                 LIVE => KeyState(state).limit() == change.previous,
@@ -146,10 +150,13 @@ impl Engine {
                 return;
             }
             if !is_claim {
-                self.change_overridden(word, state, change);
-                return;
-            }
-            if phase(state) == CLAIMED {
+                // Losing means that it may have been brought back under the limit before, or just been engaged.
+                let next = KeyState(state).next_generation();
+                if !self.is_kept_from(change, state) || word.compare_exchange(state, next.0).is_ok()
+                {
+                    return;
+                }
+            } else if phase(state) == CLAIMED {
                 let after = with_claimed_limit(state, change.current);
                 let _ = word.compare_exchange(state, after);
             } else {
@@ -158,18 +165,15 @@ impl Engine {
         }
     }
 
-    /// Puts a key that an override keeps from the change in another word: whoever brings it back under the
-    /// limiter's own limit, and read which that is before the change, fails.
-    fn change_overridden(&self, word: &Wide, state: u128, change: &Change) {
+    /// Whether an override keeps a key from the change. It has to be put in another word: then whoever brings it back
+    /// under the limiter's own limit, and read which that is before the change, fails.
+    fn is_kept_from(&self, change: &Change, state: u128) -> bool {
         if phase(state) != LIVE || !self.has_overrides() {
-            return;
+            return false;
         }
         let limit = KeyState(state).limit();
         let cell = name_cell(&self.region, change.current);
-        if self.is_of_overrides(limit) && name_cell(&self.region, limit) == cell {
-            // Losing means that it is in another word already.
-            let _ = word.compare_exchange(state, KeyState(state).next_generation().0);
-        }
+        self.is_of_overrides(limit) && name_cell(&self.region, limit) == cell
     }
 
     /// Exchanges a key whose state was `state` while the change lasted. `now_ns` is best read after the
@@ -193,7 +197,9 @@ impl Engine {
         let from = overflow(&self.region, change.previous);
         let to = overflow(&self.region, change.current);
         for _ in 0..ROUNDS_MAX {
-            let state = from.load();
+            let Ok(state) = settle(&self.region, overflow_at(&self.region, change.previous)) else {
+                break;
+            };
             if phase(state) != LIVE
                 || !self.is_under_way(change)
                 || from.compare_exchange(state, state & !7 | CLAIMED).is_ok()

@@ -18,7 +18,7 @@
 //! | 80..88 | *uses*, see [`super::uses`] | exchange |
 //! | 64..80 | *overflow bucket*: a state word as a key's ([`crate::limiter_key`]) | exchange |
 
-use super::LimiterRef;
+use super::{LimiterRef, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher};
@@ -116,7 +116,9 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
     let bucket = overflow(region, limit);
     let mut level = 0;
     for _ in 0..ROUNDS_MAX {
-        let state = bucket.load();
+        let Ok(state) = settle(region, overflow_at(region, limit)) else {
+            break;
+        };
         if phase(state) != LIVE {
             // Closed, and so final: the limit was changed after the insertion began.
             level = KeyState(state).value();

@@ -36,7 +36,7 @@ mod stopped;
 use super::definition::{IN_USE, Slots, name_cell};
 use super::reserve::Ask;
 use super::uses::{is_of_overrides, slots_end};
-use super::{Checked, LimiterRef, prepared};
+use super::{Checked, LimiterRef, prepared, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
@@ -149,20 +149,27 @@ impl Engine {
         self.overriding(limiter, slot)
     }
 
-    /// Decides on a key whose cell is under an override's limit.
-    pub(super) fn check_overridden(
-        &self,
-        limiter: &LimiterRef,
-        key: &[u8],
-        ask: Ask,
-        now_ns: u64,
-    ) -> Option<Checked> {
+    /// A key whose cell is under an override's limit and not engaged, and the limiter by that.
+    pub(super) fn find_overridden(&self, entry: &LimiterKey<'_>) -> Option<(LimiterRef, Found)> {
         if !self.has_overrides() {
             return None;
         }
-        let entry = LimiterKey::new(self, limiter, key);
-        let found = self.limiter_keys.find(&self.region, entry.hash, &entry)?;
-        let limiter = self.overriding(limiter, KeyState(found.state).limit())?;
+        let found = self.limiter_keys.find(&self.region, entry.hash, entry)?;
+        let state = KeyState(found.state);
+        if state.is_engaged() {
+            return None;
+        }
+        Some((self.overriding(entry.limiter, state.limit())?, found))
+    }
+
+    /// Decides on a key whose cell is under an override's limit.
+    pub(super) fn check_overridden(
+        &self,
+        entry: &LimiterKey<'_>,
+        ask: Ask,
+        now_ns: u64,
+    ) -> Option<Checked> {
+        let (limiter, found) = self.find_overridden(entry)?;
         let line = self.region.line(found.at);
         let now_ns = now_ns.max(reclaimed_at_ns(&self.region));
         limiter.can_decide(ask).then(|| {
@@ -388,16 +395,35 @@ impl Engine {
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
                 return Ok(());
             };
-            if !self.move_key(limiter, key, &found, now_ns()) {
-                if has_changed {
-                    return Ok(());
-                }
-                let next = KeyState(found.state).next_generation();
-                let word = self.region.wide(found.at);
-                let _ = word.compare_exchange(found.state, next.0);
+            if KeyState(found.state).is_engaged() {
+                settle(&self.region, found.at)?;
+            } else if self.move_key(limiter, key, &found, now_ns()) {
+                // By us or by somebody else, unless it was engaged meanwhile, and so may be in the same word again.
+                has_changed |= settle(&self.region, found.at)? != found.state;
+            } else if has_changed {
+                return Ok(());
+            } else {
+                self.outdate(found.at, found.state)?;
+                has_changed = true;
             }
-            // If the exchange lost, somebody else changed the word that others may have read before.
-            has_changed = true;
+        }
+        Err(Error::Damaged {
+            what: "a limiter key never settles",
+        })
+    }
+
+    /// Puts the key at `at` in another word than `state`, which is not engaged, if it still is in that one: exchanges
+    /// prepared from it fail from here on.
+    pub(super) fn outdate(&self, at: usize, state: u128) -> Result<()> {
+        let next = KeyState(state).next_generation();
+        for _ in 0..ROUNDS_MAX {
+            // Losing means that it is in another word already, unless that was the engaged form, after which it
+            // may be in the same again.
+            if self.region.wide(at).compare_exchange(state, next.0).is_ok()
+                || settle(&self.region, at)? != state
+            {
+                return Ok(());
+            }
         }
         Err(Error::Damaged {
             what: "a limiter key never settles",
@@ -417,6 +443,7 @@ impl Engine {
         // first, what is said of it after.
         fence(SeqCst);
         let state = KeyState(found.state);
+        debug_assert!(!state.is_engaged(), "whoever found it settles it first");
         let to = match self.override_for(limiter, key) {
             Some(to) if to.id != state.limit() => to,
             None if self.is_of_overrides(state.limit()) => {

@@ -11,7 +11,7 @@
 //! A refund is one exchange. The clock is read between the load of the word and its exchange: every
 //! admission in the word is stamped no later.
 
-use super::{Checked, LimiterRef, overflow};
+use super::{Checked, LimiterRef, overflow_at, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::limit::{Amount, Records, Refund};
@@ -67,13 +67,17 @@ impl Engine {
         if checked.family != limiter.family {
             return Ok(Refunded::Void);
         }
-        let word = if checked.is_overflow {
-            overflow(&self.region, KeyState(tag.into()).limit())
+        let at = if checked.is_overflow {
+            overflow_at(&self.region, KeyState(tag.into()).limit())
         } else {
-            self.region.wide(checked.at)
+            checked.at
         };
+        let word = self.region.wide(at);
         for _ in 0..ROUNDS_MAX {
-            let state = KeyState(word.load());
+            let mut state = KeyState(word.load());
+            if state.is_engaged() {
+                state = KeyState(settle(&self.region, at)?);
+            }
             if state.tag() != tag {
                 return Ok(Refunded::Void);
             }

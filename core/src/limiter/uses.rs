@@ -21,7 +21,7 @@
 
 use super::definition::{FREE, IN_USE, Role, name_cell};
 use super::overrides::Chosen;
-use super::{LimiterRef, prepared};
+use super::{LimiterRef, prepared, settle};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::limit::Prepared;
@@ -201,27 +201,31 @@ impl Engine {
         let region = &self.region;
         let cells: HashSet<u32> = closed.iter().map(|slot| name_cell(region, *slot)).collect();
         self.limiter_keys.for_each(region, |cell, at, state| {
-            let word = self.limiter_keys.state(region, cell);
             match phase(state) {
                 CLAIMED if cells.contains(&name_cell(region, claimed_limit(state))) => {
                     // Losing means that it changed.
+                    let word = self.limiter_keys.state(region, cell);
                     let _ = word.compare_exchange(state, next_claim(state));
                 }
-                LIVE if closed.contains(&KeyState(state).limit()) => {
-                    self.drive_out_key(cell, at, closed);
-                }
                 LIVE if cells.contains(&name_cell(region, KeyState(state).limit())) => {
-                    let next = KeyState(state).next_generation();
-                    let _ = word.compare_exchange(state, next.0);
+                    // In a damaged region it stays engaged.
+                    let _ = settle(region, at).and_then(|state| match phase(state) {
+                        LIVE => self.outdate(at, state),
+                        _ => Ok(()),
+                    });
                 }
                 _ => {}
             }
+            // It may have been under one, or have come under one by an exchange that was prepared before.
+            self.drive_out_key(cell, at, closed);
         });
     }
 
     fn drive_out_key(&self, cell: u32, at: usize, closed: &HashSet<u32>) {
         for _ in 0..ROUNDS_MAX {
-            let state = self.region.wide(at).load();
+            let Ok(state) = settle(&self.region, at) else {
+                return;
+            };
             let limit = KeyState(state).limit();
             if phase(state) != LIVE || !closed.contains(&limit) {
                 return;

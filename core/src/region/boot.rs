@@ -31,7 +31,8 @@ use super::file::Alone;
 use super::{Birth, Region, header};
 use crate::counter;
 use crate::error::{Error, Result};
-use crate::limiter_key::LimiterKeys;
+use crate::limiter;
+use crate::limiter_key::{KeyState, LimiterKeys};
 use crate::object::{Kind, Objects, TOKEN_MAX};
 use crate::session::{Sessions, ofd};
 use crate::table::{LIVE, Table, phase};
@@ -82,7 +83,11 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
             counter::close_stripe(region, at, state);
         }
     });
-    Table::<LimiterKeys>::new(region).settle(region, |_, _| false);
+    limiter::settle_all(region);
+    // One whose charge is older or newer than itself has no value any more.
+    Table::<LimiterKeys>::new(region).settle(region, |region, at| {
+        KeyState(region.wide(at).load()).is_engaged()
+    });
     for partition in 0..region.partitions() {
         let floor = region.floor(partition);
         let risen = floor.load(Relaxed).saturating_add(LOST_TOKENS_MAX);

@@ -53,6 +53,9 @@ pub(crate) const SESSIONS_MAX: u32 = 4_096;
 /// Limit definitions that a limit field can name; also the number of slots in a region.
 pub(crate) const LIMITS: u32 = if cfg!(loom) { 4 } else { 1_024 };
 pub(crate) const LIMIT_BYTES: usize = 128;
+/// Calls of several limits at once that can be under way at one time, and what each takes: a line and eight entries.
+pub(crate) const CHARGES: u32 = if cfg!(loom) { 2 } else { 512 };
+pub(crate) const CHARGE_BYTES: usize = LINE + 8 * 40;
 
 impl Caps {
     pub(super) fn words(self) -> [u64; CAPS] {
@@ -114,6 +117,12 @@ impl Section {
         self.offset + unit as usize * self.unit_bytes
     }
 
+    /// The unit in which a byte lies.
+    pub(super) fn unit_of(&self, offset: usize) -> Option<u32> {
+        let unit = offset.checked_sub(self.offset)? / self.unit_bytes;
+        (unit < self.units as usize).then_some(unit as u32)
+    }
+
     /// A unit's bytes over the `parts` that share it.
     pub(crate) fn bytes_per(&self, parts: u32) -> u64 {
         self.unit_bytes as u64 / u64::from(parts)
@@ -142,6 +151,7 @@ pub(crate) struct Geometry {
     pub(super) waiter_records: usize,
     pub(super) permits: usize,
     pub(super) limits: usize,
+    pub(super) charges: usize,
     /// Bytes that are allocated at creation.
     pub(super) fixed: usize,
     pub(crate) objects: Section,
@@ -191,6 +201,7 @@ impl Geometry {
         let waiter_records = place(caps.waiters as usize * LINE);
         let permits = place(caps.permits as usize * LINE);
         let limits = place(LIMITS as usize * LIMIT_BYTES);
+        let charges = place(CHARGES as usize * CHARGE_BYTES);
         let fixed = end.next_multiple_of(PAGE);
 
         let section = |offset, units, unit_bytes, extent_shift, first_extent| Section {
@@ -228,6 +239,7 @@ impl Geometry {
             waiter_records,
             permits,
             limits,
+            charges,
             fixed,
             objects,
             limiter_keys,

@@ -1,6 +1,6 @@
 //! Which words of a region are loom's in a model, and which are not and why.
 
-use super::{CELLS_PER_BLOCK, LINE, Region, Section, header};
+use super::{CELLS_PER_BLOCK, CHARGES, LINE, Region, Section, header};
 use crate::limiter::{overflow, slots_end};
 use crate::lock::deadlock::MARK;
 use crate::object::{OWN, Objects};
@@ -27,7 +27,8 @@ impl Region {
 
     /// Makes loom's words of those that the threads of a model may touch, just before they start. A
     /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
-    /// one, the limiters' where the cap allows for one key only, and chunks where it allows for one only.
+    /// one, the limiters' where the cap allows for one key only, charges where it allows for two, and chunks where it
+    /// allows for one only.
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;
@@ -138,6 +139,14 @@ impl Region {
             self.share_overrides();
             let keys = &geometry.limiter_keys;
             table(header::LIMITER_KEYS, caps.limiter_keys, keys, 32);
+        }
+        if caps.limiter_keys > 2 {
+            for charge in 0..CHARGES {
+                let at = self.charge_at(charge);
+                words(at, 1);
+                // Of two entries; no model has a call with more.
+                words(at + LINE, 10);
+            }
         }
     }
 }

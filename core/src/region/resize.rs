@@ -13,7 +13,7 @@ use super::{Birth, Caps, Region};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::limiter::{LimiterRef, name_cell, overflow};
+use crate::limiter::{self, LimiterRef, name_cell, overflow};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
 use crate::lock::State;
 use crate::lock::engaged::is_engaged;
@@ -226,6 +226,7 @@ fn carry_onces(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
 /// Opens every limiter in `new` as it is, and carries over the state of its keys that are not idle.
 /// Region time goes on in `new`, so that state means the same there.
 fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    limiter::settle_all(&old.region);
     let mut names = Vec::new();
     old.for_each_limiter(b"", |name, limit, _| names.push((name, limit)));
     let mut limiters = HashMap::new();
@@ -246,6 +247,12 @@ fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
             return;
         }
         let state = KeyState(state);
+        if state.is_engaged() {
+            result = Err(Error::Damaged {
+                what: "several limits at once never settle",
+            });
+            return;
+        }
         let is_alive = &mut |_| true;
         match LimiterKeys::idle(&old.region, cell, at, state.0, now_ns, is_alive) {
             Idle::Now => return,

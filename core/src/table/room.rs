@@ -279,7 +279,7 @@ impl<F: Flavour> Table<F> {
         now_ns: u64,
     ) -> Result<(), Unfree> {
         let at = self.at(cell);
-        let state = region.wide(at).load();
+        let state = F::load(region, at);
         match phase(state) {
             LIVE => {
                 let is_alive = &mut |session| probe.is_alive(session);

@@ -219,7 +219,7 @@ impl Input for Image {
 type Base = (&'static str, fn(&Path));
 
 /// The valid regions by name, each with what has been done in it.
-const BASES: [Base; 9] = [
+const BASES: [Base; 11] = [
     ("fresh", |path| drop(roomy(path))),
     ("in use", in_use),
     ("of another boot", in_use),
@@ -229,6 +229,8 @@ const BASES: [Base; 9] = [
     ("waiters", waiters),
     ("left in the middle", left_in_the_middle),
     ("shared", shared),
+    ("a call left", |path| call_left(path, UNDECIDED)),
+    ("a call left decided", |path| call_left(path, DECIDED)),
 ];
 
 /// Which of them is opened as one that the machine's last boot left behind.
@@ -372,6 +374,15 @@ fn fill_limiter(engine: &Engine, me: SessionId) {
             .set_override(&limiter, key, own, me, || SECOND)
             .unwrap();
     }
+}
+
+/// A call of several limits whose process died in it.
+fn call_left(path: &Path, phase: u64) {
+    let engine = roomy(path);
+    let me = session(&engine);
+    fill_limiter(&engine, me);
+    let limiter = engine.limiter(b"api").unwrap().unwrap();
+    leave_call(&engine, path, &limiter, [KEYS[0], KEYS[1]], 1, me, phase);
 }
 
 /// Many more operations than there is room for.

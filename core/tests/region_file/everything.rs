@@ -6,6 +6,7 @@
 
 use fastrand::Rng;
 use sprag_core::admission::Wants;
+use sprag_core::limiter::Asked;
 use sprag_core::lock::{Attempt, Coarse, HoldOf, Upgrade};
 use sprag_core::once::Begun;
 use sprag_core::session::Process;
@@ -95,6 +96,20 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
                     true
                 });
                 note(&mut answers, batch);
+                // As above: many calls.
+                if round % 4 == 0 {
+                    let asked = KEYS.map(|key| Asked {
+                        limiter: &limiter,
+                        key,
+                        cost: random.u64(0..3),
+                    });
+                    let near = random.u32(..);
+                    let all = engine.check_all(asked, by, near, now_ns, |_, checked| {
+                        let decision = checked.decision;
+                        assert!(decision.remaining() <= decision.limit());
+                    });
+                    note(&mut answers, all);
+                }
             }
             Err(error) => drop(answers.insert(kind(&error))),
         }
@@ -452,6 +467,7 @@ pub(crate) fn kind_of_finding(finding: &Finding) -> &'static str {
         Finding::Lost { .. } => "lost",
         Finding::Twice { .. } => "twice",
         Finding::Count { what, .. } => what,
+        Finding::Charge { .. } => "charge",
         Finding::Wait { .. } => "wait",
         Finding::Members { .. } => "members",
         _ => "a finding that is new",

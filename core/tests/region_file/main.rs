@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod boot;
+mod calls;
 mod damage;
 mod everything;
 #[path = "../fuzz/mod.rs"]

@@ -292,3 +292,48 @@ pub(crate) fn store(
     assert!(stored.unwrap());
     attempt.token
 }
+
+/// How far the call was whose process died in it: no further than engaging its words, decided, or called off.
+pub(crate) const UNDECIDED: u64 = 1;
+pub(crate) const DECIDED: u64 = 2;
+pub(crate) const CALLED_OFF: u64 = 3;
+
+/// Takes `cost` of two keys of at most 16 bytes in one call, and leaves them in the file as a process does that dies in
+/// it when it is so far. The session's first call must be this one, and no other must have come before.
+pub(crate) fn leave_call(
+    engine: &Engine,
+    path: &Path,
+    limiter: &sprag_core::LimiterRef,
+    keys: [&[u8]; 2],
+    cost: u64,
+    by: SessionId,
+    phase: u64,
+) {
+    let asked = keys.map(|key| sprag_core::limiter::Asked { limiter, key, cost });
+    let taken = engine.check_all(asked, by, 0, SECOND, |_, _| {});
+    assert!(taken.unwrap());
+    let bytes = std::fs::read(path).unwrap();
+    let find = |what: &[u8], align: usize| {
+        let at = bytes.windows(what.len()).enumerate();
+        let mut at = at.filter(|(at, window)| at % align == 0 && *window == what);
+        at.next().expect("it is in the file").0
+    };
+    // A key lies 16 bytes into its cell, and an entry begins with the place of its word.
+    let cells = keys.map(|key| find(&[key, &[0; 16]].concat()[..16], 16) - 16);
+    let entries = cells.map(|cell| find(&(cell as u64).to_le_bytes(), 8));
+    let control = entries[0].min(entries[1]) - 64;
+    let read = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let number = read(control) >> 20;
+    let index = u64::from(by.index()) * 16;
+    let put = |at: usize, value: &[u8]| scribble(path, at as u64, value);
+    put(
+        control,
+        &(phase | u64::from(by.index()) << 8 | number << 20).to_le_bytes(),
+    );
+    for (cell, entry) in cells.into_iter().zip(entries) {
+        let entry = (entry - control - 64) as u64 / 40;
+        let mark = u128::from(index | entry << 10 | number << 13);
+        let state = u128::from(read(cell)) & ((1 << 43) - 1) | 1 << 9 | mark << 43;
+        put(cell, &state.to_le_bytes());
+    }
+}

@@ -9,6 +9,7 @@ mod limiter;
 mod lock;
 mod once;
 mod overrides;
+mod several;
 mod shared;
 mod table;
 mod waiter;
