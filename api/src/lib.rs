@@ -56,6 +56,7 @@ mod background;
 #[doc(hidden)]
 pub mod clock;
 mod coarse;
+mod concurrency;
 mod counter;
 mod error;
 mod fence;
@@ -78,6 +79,7 @@ mod wait;
 
 pub use clock::ManualClock;
 pub use coarse::CoarseLock;
+pub use concurrency::{Concurrency, ConcurrencyInfo};
 pub use counter::{Added, Counter, StripedCounter};
 pub use error::Error;
 pub use fence::Fence;

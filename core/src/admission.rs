@@ -7,6 +7,7 @@
 //! The order is that of tickets. One who wants a lock in shared use goes before those who want it alone
 //! only if it came before them; whoever wants it alone waits for all before it. So neither kind starves.
 
+use crate::concurrency::ConcurrencyRef;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::coarse::{Coarse, Took};
@@ -46,12 +47,20 @@ pub enum Wants {
         /// How many there are.
         capacity: u32,
     },
+    /// Permits of a key of a concurrency limiter: [`Wants::slots`].
+    Slots {
+        /// How many at once.
+        amount: u32,
+        /// Which limiter's.
+        limiter: ConcurrencyRef,
+    },
 }
 
 impl Wants {
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Permits { .. } => Kind::Semaphore,
+            Self::Slots { .. } => Kind::Slots,
             _ => Kind::Lock,
         }
     }
@@ -61,14 +70,14 @@ impl Wants {
         match self {
             Self::Exclusive | Self::Coarse(_) | Self::Several => ALONE,
             Self::Shared => 1,
-            Self::Permits { amount, .. } => amount,
+            Self::Permits { amount, .. } | Self::Slots { amount, .. } => amount,
             Self::Upgrade(_) => UPGRADE,
         }
     }
 
     fn amount(self) -> u32 {
         match self {
-            Self::Permits { amount, .. } => amount,
+            Self::Permits { amount, .. } | Self::Slots { amount, .. } => amount,
             _ => 1,
         }
     }
@@ -199,6 +208,11 @@ impl Engine {
             Wants::Permits { amount, capacity } => {
                 pool.terms == capacity && pool.used.saturating_add(amount) <= capacity
             }
+            Wants::Slots { amount, limiter } => match self.has_slots(limiter, pool.used, amount) {
+                Some(has_room) => has_room,
+                // Which is told where it is looked for again.
+                None => return Answer::Again,
+            },
             Wants::Upgrade(grant) => {
                 let own = grant.permit().unwrap_or(u32::MAX);
                 match pool.mode() {
@@ -288,6 +302,7 @@ impl Engine {
                 Self::take(line, found.cell, found.state, by, now_ns, lease_ns)
             }
             Wants::Shared | Wants::Permits { .. } => self.let_join(found, wants, asker, claim)?,
+            Wants::Slots { .. } => self.let_join_slots(found, wants, asker, claim)?,
             Wants::Upgrade(grant) => self.complete_upgrade(found, grant, asker),
             Wants::Coarse(coarse) => return self.take_coarse(coarse, asker),
             // Taken with the others.
@@ -307,7 +322,10 @@ impl Engine {
                 return Ok(kept_out);
             }
         }
-        self.settle(found, &grant, asker.now_ns);
+        // Of a limiter's key that is said already.
+        if !matches!(wants, Wants::Slots { .. }) {
+            self.settle(found, &grant, asker.now_ns);
+        }
         Ok(Took::Granted(grant))
     }
 
@@ -374,18 +392,29 @@ impl Engine {
             let state = State::decode(raw);
             Pool::empty(state.token, state.queue)
         };
+        let amount = wants.amount();
+        let claim = self.claim_for(cell, amount, asker, claim)?;
+        Ok(self.join(cell, raw, pool, claim, amount))
+    }
+
+    /// A claim for `amount` of the pool in `cell`: what was claimed before, or a new one.
+    pub(crate) fn claim_for<'c>(
+        &self,
+        cell: u32,
+        amount: u32,
+        asker: &Asker,
+        claim: &'c mut Option<Claim>,
+    ) -> Result<&'c Claim> {
         if claim.as_ref().is_some_and(|claim| !claim.is_for(cell)) {
             self.give_back_claim(claim);
         }
-        let amount = wants.amount();
-        let claim = match claim {
+        Ok(match claim {
             Some(claim) => claim,
             none => {
                 let until_us = until_us(asker.now_ns, asker.lease_ns);
                 none.insert(self.claim_permit(asker.by, cell, until_us, amount, asker.now_ns)?)
             }
-        };
-        Ok(self.join(cell, raw, pool, claim, amount))
+        })
     }
 
     /// The entry of what is wanted, inserted if it is not there.
@@ -398,6 +427,10 @@ impl Engine {
     ) -> Result<Found> {
         match wants {
             Wants::Permits { capacity, .. } => self.find_semaphore(name, capacity, by, now_ns),
+            Wants::Slots { amount, limiter } => {
+                self.check_slots(limiter, amount)?;
+                self.find_slots(name, by, now_ns)
+            }
             Wants::Coarse(coarse) => Ok(self.find_coarse(coarse)),
             _ => self.find_lock(name, by, now_ns),
         }

@@ -114,6 +114,11 @@ pub enum Finding {
         /// Which: a partition, or the number of partitions for the table.
         index: u32,
     },
+    /// What is held of a key is of a concurrency limiter that does not exist.
+    Definition {
+        /// The cell.
+        cell: u32,
+    },
     /// A lock is held with another that cannot lead it: one that does not exist, or itself.
     Leader {
         /// The cell; of a partition with bit 30 set.
@@ -167,6 +172,9 @@ impl fmt::Display for Finding {
                 f,
                 "cell {cell}: its holders count as {counted}, and are {found}"
             ),
+            Self::Definition { cell } => {
+                write!(f, "cell {cell} is of a limiter that does not exist")
+            }
             Self::Coarse { index } => write!(f, "the lock of partition {index} is in no form"),
             Self::Leader { cell, leader } => {
                 write!(f, "cell {cell} follows cell {leader}, which cannot lead")
@@ -302,6 +310,8 @@ impl Engine {
             Kind::Once,
             Kind::Stripe,
             Kind::Semaphore,
+            Kind::Concurrency,
+            Kind::Slots,
         ]
         .map(|kind| kind as u8)
         .contains(&kind)
@@ -312,6 +322,9 @@ impl Engine {
         if !Objects::has_whole_name(&self.region, at, &name) {
             check.findings.push(Finding::Name { cell, name });
             return;
+        }
+        if !self.has_definition(cell) {
+            check.findings.push(Finding::Definition { cell });
         }
         let hash = key::mix(self.region.hasher.hash(&name), identity);
         match self.objects.distance(&self.region, hash, cell) {

@@ -17,7 +17,8 @@
 //! there is nothing to repair. Taking one is a single exchange of the owner word.
 
 use crate::error::{Error, Result};
-use crate::key::{NAME_BYTES_MAX, read_word};
+use crate::key::read_word;
+use crate::object::KEPT_BYTES_MAX;
 use crate::region::{Region, header};
 use crate::sync::fence;
 use crate::table::CellOwner;
@@ -25,7 +26,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 const CHUNK_BYTES: usize = 64;
 pub(crate) const PAYLOAD: usize = CHUNK_BYTES - 16;
-pub(crate) const CHAIN_MAX: usize = NAME_BYTES_MAX.div_ceil(PAYLOAD);
+pub(crate) const CHAIN_MAX: usize = KEPT_BYTES_MAX.div_ceil(PAYLOAD);
 const TAKEN: u64 = 1 << 63;
 const ATTEMPT: u64 = 1 << 62;
 const WRITER: u64 = 1 << 61;
@@ -259,7 +260,7 @@ pub(crate) fn equals(region: &Region, first: u32, name: &[u8]) -> bool {
 #[inline]
 pub(crate) fn read(region: &Region, first: u32, len: usize) -> Vec<u8> {
     let section = &region.geometry.chunks;
-    let len = len.min(NAME_BYTES_MAX);
+    let len = len.min(KEPT_BYTES_MAX);
     let mut bytes = Vec::with_capacity(len);
     let mut chunk = first;
     // A part at a time, since words added to the end one by one cost as much as they do.

@@ -1,4 +1,5 @@
-//! The objects table: locks, semaphores, fences, counters, limiter names and onces, one 64-byte cell each.
+//! The objects table: locks, semaphores, fences, counters, limiter names, slots of concurrency limiters' keys and
+//! onces, one 64-byte cell each.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -53,6 +54,10 @@ const NAME: usize = 24;
 pub(crate) const OWN: usize = 48;
 /// Bytes of a name that fit its cell.
 const INLINE: usize = 24;
+/// Bytes of a name that say which limiter a key's slots are of.
+const FAMILY: usize = 4;
+/// The longest name as it is kept, in bytes.
+pub(crate) const KEPT_BYTES_MAX: usize = key::NAME_BYTES_MAX + FAMILY;
 
 const SERIAL: u32 = 75;
 /// Bits of a serial, and so of a token.
@@ -72,6 +77,17 @@ pub(crate) enum Kind {
     Stripe = 6,
     Semaphore = 7,
     Once = 5,
+    /// The definition of a concurrency limiter.
+    Concurrency = 10,
+    /// What is held of one key of it.
+    Slots = 11,
+}
+
+impl Kind {
+    /// Bytes before what users call the name, which say what the object is of.
+    fn family_bytes(kind: u8) -> usize {
+        if kind == Self::Slots as u8 { FAMILY } else { 0 }
+    }
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -136,7 +152,7 @@ impl Objects {
 
     /// Whether a cell is of a kind that has tokens.
     pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
-        [Kind::Lock, Kind::Semaphore, Kind::Once]
+        [Kind::Lock, Kind::Semaphore, Kind::Slots, Kind::Once]
             .map(|kind| kind as u8)
             .contains(&Self::kind(region, at))
     }
@@ -149,8 +165,9 @@ impl Objects {
     pub(crate) fn has_whole_name(region: &Region, at: usize, name: &[u8]) -> bool {
         let is_hashed = name.len() <= INLINE
             || region.word(at + NAME).load(Relaxed) == region.hasher.hash(name);
+        let family = Kind::family_bytes(Self::kind(region, at)).min(name.len());
         name.len() == Self::name_len(region, at)
-            && key::check_name("name", name).is_ok()
+            && key::check_name("name", &name[family..]).is_ok()
             && is_hashed
     }
 
@@ -170,6 +187,23 @@ impl Objects {
             .collect();
         name.truncate(len);
         name
+    }
+
+    /// A name that was read from a cell, as users know it.
+    pub(crate) fn told(region: &Region, at: usize, mut name: Vec<u8>) -> Vec<u8> {
+        let family = Kind::family_bytes(Self::kind(region, at)).min(name.len());
+        name.drain(..family);
+        name
+    }
+
+    /// Which limiter a key's slots are of.
+    pub(crate) fn family(region: &Region, at: usize) -> u32 {
+        if Self::is_long(region, at) {
+            let first = region.word(at + NAME + 8).load(Relaxed) as u32;
+            let [family] = key::words(&chunk::read(region, first, FAMILY));
+            return family as u32;
+        }
+        region.word(at + NAME).load(Relaxed) as u32
     }
 }
 
@@ -295,6 +329,8 @@ pub struct Name {
     /// The bytes, if they don't fit a cell.
     long: Option<Arc<[u8]>>,
     len: u16,
+    /// How many of the bytes are before what users call it.
+    family_len: u8,
     /// What the cell holds of the name: its bytes, or its hash.
     words: [u64; 3],
     /// Hash of the bytes; each kind mixes its own from it.
@@ -304,23 +340,48 @@ pub struct Name {
 impl Name {
     #[inline(always)]
     pub(crate) fn new(region: &Region, what: &'static str, bytes: &[u8]) -> Result<Self> {
-        let hash = region.hasher.hash(bytes);
         let long = if bytes.is_empty() || bytes.len() > INLINE {
             Some(Self::long(what, bytes)?)
         } else {
             None
         };
+        Ok(Self::of(region, bytes, long))
+    }
+
+    #[inline(always)]
+    fn of(region: &Region, bytes: &[u8], long: Option<Arc<[u8]>>) -> Self {
+        let hash = region.hasher.hash(bytes);
         let words = if long.is_some() {
             [hash, 0, 0]
         } else {
             key::words(bytes)
         };
-        Ok(Self {
+        Self {
             long,
             len: bytes.len() as u16,
+            family_len: 0,
             words,
             hash,
-        })
+        }
+    }
+
+    /// The name of what one key of a limiter has, for a key within its bounds.
+    pub(crate) fn of_family(region: &Region, family: u32, key: &[u8]) -> Self {
+        let family = family.to_le_bytes();
+        let len = FAMILY + key.len();
+        let name = if len > INLINE {
+            let bytes: Arc<[u8]> = family.iter().chain(key).copied().collect();
+            Self::of(region, &bytes, Some(Arc::clone(&bytes)))
+        } else {
+            let mut bytes = [0; INLINE];
+            bytes[..FAMILY].copy_from_slice(&family);
+            bytes[FAMILY..len].copy_from_slice(key);
+            Self::of(region, &bytes[..len], None)
+        };
+        Self {
+            family_len: FAMILY as u8,
+            ..name
+        }
     }
 
     #[cold]
@@ -329,10 +390,11 @@ impl Name {
         Ok(bytes.into())
     }
 
-    /// The bytes of the name.
+    /// The bytes of the name; of a limiter's key those of the key.
     pub fn to_vec(&self) -> Vec<u8> {
+        let family = usize::from(self.family_len);
         if let Some(bytes) = &self.long {
-            return bytes.to_vec();
+            return bytes[family..].to_vec();
         }
         let mut bytes: Vec<u8> = self
             .words
@@ -340,10 +402,11 @@ impl Name {
             .flat_map(|word| word.to_le_bytes())
             .collect();
         bytes.truncate(self.len.into());
+        bytes.drain(..family);
         bytes
     }
 
-    /// The hash of the bytes, of this region: names that differ in it differ.
+    /// The hash of the name as it is kept, of this region: names that differ in it differ.
     #[inline(always)]
     pub fn raw_hash(&self) -> u64 {
         self.hash

@@ -55,7 +55,7 @@ use geometry::LINE;
 use memory::{Line, Memory};
 
 /// The region layout that this release reads and writes.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// Byte offsets of the header's words.
 pub(crate) mod header {

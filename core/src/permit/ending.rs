@@ -3,7 +3,8 @@
 //!
 //! Owns finding them; how one leaves its pool is in [`crate::permit`].
 
-use super::{ACTIVE, CLAIMED, ENDED, Permit, for_each};
+use super::{ACTIVE, CLAIMED, ENDED, Permit, Verdict, for_each};
+use crate::concurrency::ConcurrencyRef;
 use crate::engine::Engine;
 use crate::pool::{Pool, Step, is_pooled};
 use crate::region::header;
@@ -29,6 +30,7 @@ impl Engine {
         let (mut next_us, mut sum) = (u64::MAX, 0_u32);
         let (mut is_to_look_again, mut is_certain) = (false, true);
         let (now_us, step) = (now_ns / 1_000, Pool::decode(raw).step);
+        let limiter = self.limiter_of(cell);
         for_each(&self.region, cell, |index, permit| {
             if permit.phase == CLAIMED {
                 // The last to join may not have followed, should the word have changed meanwhile.
@@ -42,7 +44,7 @@ impl Engine {
                 // Whoever takes it out, or renews it first, the word is another then, or the permit is.
                 self.end_and_take_out(index, permit, now_ns);
                 is_to_look_again = true;
-            } else if self.is_permit_settled(index, permit) {
+            } else if self.counts(index, permit, limiter, now_ns) {
                 next_us = next_us.min(permit.until_us);
                 sum = sum.saturating_add(self.permit_record(index).amount);
             } else {
@@ -63,6 +65,28 @@ impl Engine {
             return Ok(());
         }
         Err(next_us)
+    }
+
+    /// Whether a member holds what it has for good, so that others may be refused for it. One of a limiter's key
+    /// that does not is taken out.
+    fn counts(
+        &self,
+        index: u32,
+        permit: Permit,
+        limiter: Option<ConcurrencyRef>,
+        now_ns: u64,
+    ) -> bool {
+        let Some(limiter) = limiter else {
+            return self.is_permit_settled(index, permit);
+        };
+        match self.verdict(index, permit, || self.serial_of(limiter), now_ns) {
+            Verdict::Stands => true,
+            Verdict::Void => {
+                self.end_and_take_out(index, permit, now_ns);
+                false
+            }
+            Verdict::Over => false,
+        }
     }
 
     fn end_and_take_out(&self, index: u32, permit: Permit, now_ns: u64) -> bool {
