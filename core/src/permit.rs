@@ -340,7 +340,9 @@ impl Engine {
                 }
                 let at = self.region.permit_at(index);
                 self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
-                self.region.word(at + SINCE).store(0, Relaxed);
+                // Release: whoever asks late what became of the last use, and reads this, finds that the
+                // permit is another's. Pairs with the acquire in `verdict`.
+                self.region.word(at + SINCE).store(0, Release);
                 self.region
                     .word(at + CREATOR)
                     .store(by.bits() as u64, Relaxed);

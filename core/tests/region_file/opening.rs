@@ -336,8 +336,8 @@ fn a_header_of_a_release_to_come_is_incompatible_and_one_out_of_bounds_damaged()
     open(&path);
     let good = fs::read(&path).unwrap();
     for (what, at, value, expected) in [
-        ("the next version", 8, 3, "incompatible"),
-        ("the version before", 8, 1, "incompatible"),
+        ("the next version", 8, 4, "incompatible"),
+        ("the version before", 8, 2, "incompatible"),
         ("version 0", 8, 0, "incompatible"),
         ("a compatible feature", 16, 1, "ok"),
         ("all compatible features", 16, u64::from(u32::MAX), "ok"),
