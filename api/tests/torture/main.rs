@@ -25,6 +25,7 @@ mod random;
 mod report;
 mod scene;
 mod scenes_change;
+mod scenes_concurrency;
 mod scenes_counter;
 mod scenes_limiter;
 mod scenes_lock;
