@@ -4,6 +4,7 @@
 use crate::everything::use_everything;
 use crate::fuzz::interesting;
 use crate::support::*;
+use sprag_core::admission::Wants;
 use sprag_core::region::file;
 use sprag_core::session::Process;
 use sprag_core::{Error, Finding, Limit, TOKEN_MAX};
@@ -224,9 +225,15 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
         .unwrap();
     let _ = engine.check(&limiter, b"key", 1, me, 0).unwrap();
     store(&engine, me, b"done", &[b'r'; 60], 0);
+    let uploads = engine
+        .open_concurrency(b"uploads", 2, false, me, 0, |_| {})
+        .unwrap();
+    let key = engine.slots_name(uploads, b"ann").unwrap();
+    let wants = Wants::slots(1, uploads).unwrap();
+    engine.try_get(&key, wants, me, 0, SECOND).unwrap();
     let check = engine.check_region();
     assert_eq!(check.findings, []);
-    assert_eq!((check.live, check.claimed, check.retired), (23, 0, 0));
+    assert_eq!((check.live, check.claimed, check.retired), (25, 0, 0));
     assert_eq!((check.limiter_keys, check.waits), (1, 0));
 
     let good = std::fs::read(&path).unwrap();
@@ -237,7 +244,7 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     // A short name lies 24 bytes into its cell.
     let cell = |i: u64| find(&[&i.to_le_bytes()[..], &[0; 16]].concat()) - 24;
     let result = find(&[b'r'; 48]);
-    let cases: [Case; 8] = [
+    let cases: [Case; 9] = [
         ("a phase", cell(11), vec![7], |f| {
             matches!(f, Finding::Phase { phase: 7, .. })
         }),
@@ -265,6 +272,12 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
         ("a result's length", result - 2, vec![0xff], |f| {
             matches!(f, Finding::Result { .. })
         }),
+        (
+            "a limiter that allows none",
+            find(b"uploads") - 16,
+            vec![0; 8],
+            |f| matches!(f, Finding::Definition { .. }),
+        ),
         ("a counter", 256, vec![99], |f| {
             matches!(f, Finding::Count { counted: 99, .. })
         }),
