@@ -160,4 +160,16 @@ fn property_15_one_that_comes_late_decides_nothing_for_another_use_of_its_permit
     scene.update(2);
     assert!(!scene.stands(&next));
     assert_eq!(scene.used(), 2);
+    // Nor where its permit is one that stands by now.
+    scene.update(3);
+    engine
+        .used
+        .permit_hint
+        .store(late.permit().unwrap(), Relaxed);
+    let Attempt::Granted(last) = scene.get(1) else {
+        panic!("there is room");
+    };
+    assert_eq!(last.permit(), late.permit());
+    assert!(!scene.stands(&late));
+    assert!(engine.is_held(&last, 0));
 }

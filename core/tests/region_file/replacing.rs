@@ -117,6 +117,10 @@ fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
     let (directory, path) = place();
     let shared = OpenOptions {
         group_shared: true,
+        caps: Caps {
+            key_chunks: 100,
+            ..CAPS
+        },
         ..OPTIONS
     };
     let before = try_open(&path, &shared).unwrap();
@@ -154,6 +158,7 @@ fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
     let allowed = |engine: &sprag_core::Engine, limiter, key: &[u8], by, cost| {
         let checked = engine.check(limiter, key, cost, by, SECOND).unwrap();
+        assert!(!checked.is_overflow, "there is room for every key");
         checked.decision.is_allowed()
     };
     for (name, capacity) in [(&b"a limiter whose name is long"[..], 3), (b"api", 7)] {
