@@ -34,8 +34,10 @@ mod code {
     pub(super) const TIMED_OUT: u8 = 124;
 }
 
-/// What a command finds the lock's name in.
+/// What a command finds the lock's name in, or the key.
 const KEY: &str = "SPRAG_KEY";
+/// And the limiter that it is a key of.
+const LIMITER: &str = "SPRAG_LIMITER";
 /// And the token.
 const TOKEN: &str = "SPRAG_TOKEN";
 
@@ -74,7 +76,7 @@ Examples:
 ///
 /// With --shared several hold the lock at once, and whoever wants it without waits for all of them. With --of
 /// NAME is a semaphore, which so many hold at once; with --key as well it is a limiter, of each KEY of which so
-/// many are held at once. With --partition it is the lock over all names in NAME's
+/// many are held at once, and CMD finds KEY in SPRAG_KEY and NAME in SPRAG_LIMITER. With --partition it is the lock over all names in NAME's
 /// partition, a part of the space, and with --table the lock over all names: while one is held, none of the locks
 /// beneath is. All are served in the order in which they came.
 ///
@@ -547,7 +549,11 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
                 kill_after: args.kill_after,
             };
             let hold = args.take(&space, &wanted)?;
-            run::run(hold, wanted.subject(), name, command, times)
+            let of = match &args.key {
+                Some(key) => vec![(KEY, key.clone()), (LIMITER, name.to_owned())],
+                None => vec![(KEY, name.to_owned())],
+            };
+            run::run(hold, wanted.subject(), of, command, times)
         }
         Task::Acquire => token::acquire(args.take(&space, &wanted)?, &wanted, args, out),
         Task::Release(token) => token::release(&wanted, token, args, out),
@@ -561,7 +567,14 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
 fn token_of_parent(space: &Space, wanted: &Wanted<'_>) -> Result<Option<u64>, Error> {
     let key = std::env::var_os(KEY).unwrap_or_default();
     let name = printable::bytes(&key);
-    let is_named = wanted.names().iter().any(|wanted| wanted == name);
+    let is_named = match wanted.key() {
+        // Each key has tokens of its own.
+        Some(key) => {
+            let limiter = std::env::var_os(LIMITER).unwrap_or_default();
+            key == name && wanted.name() == printable::bytes(&limiter)
+        }
+        None => wanted.names().iter().any(|wanted| wanted == name),
+    };
     // Of several locks, the first is the one that is named.
     let token = std::env::var(TOKEN).ok().and_then(|tokens| {
         let first = tokens.split(' ').next()?;

@@ -67,6 +67,25 @@ lock --of 2 --key ann uploads -- sprag --at "$AT" lock --of 2 -p 2 --key ann upl
 }
 
 #[test]
+fn a_command_is_told_its_key_and_waits_for_another_of_the_same_token() {
+    let world = World::new();
+    let finished = world.script(
+        r#"
+lock() { sprag --at "$AT" lock "$@"; }
+bob=$(lock --acquire --of 1 --key bob uploads)
+lock --key ann uploads -- sh -c 'echo "$SPRAG_KEY of $SPRAG_LIMITER, $(($SPRAG_TOKEN - $1))"
+sprag --at "$AT" lock --wait 50ms --key bob uploads -- echo never || echo "another key: $?"
+sprag --at "$AT" lock --wait 50ms --key ann uploads -- echo never || echo "itself: $?"' sh "$bob"
+"#,
+    );
+    assert_eq!(
+        finished.out, "ann of uploads, 0\nanother key: 124\nitself: 64\n",
+        "{}",
+        finished.err
+    );
+}
+
+#[test]
 fn what_makes_no_sense_is_told() {
     let world = World::new();
     let cases: [(&[&str], &str); 6] = [

@@ -215,8 +215,6 @@ impl<'s> Wanted<'s> {
 pub(crate) struct Subject {
     what: &'static str,
     name: Option<Shown>,
-    /// The limiter.
-    of: Option<Shown>,
 }
 
 impl Subject {
@@ -232,13 +230,12 @@ impl Subject {
         Self {
             what,
             name: (kind != Kind::Table).then(|| Shown::of_bytes(name)),
-            of: None,
         }
     }
 
     pub(super) fn of_key(key: &[u8], limiter: &[u8]) -> Self {
         Self {
-            of: Some(Shown::of_bytes(limiter)),
+            name: Some(Shown::of_bytes(key).of_limiter(limiter)),
             ..Self::new(Kind::Key, key)
         }
     }
@@ -246,13 +243,9 @@ impl Subject {
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.what)?;
-        if let Some(name) = &self.name {
-            write!(formatter, " {name}")?;
+        match &self.name {
+            Some(name) => write!(formatter, "{} {name}", self.what),
+            None => formatter.write_str(self.what),
         }
-        if let Some(of) = &self.of {
-            write!(formatter, " of {of}")?;
-        }
-        Ok(())
     }
 }
