@@ -57,6 +57,7 @@ mod check_all;
 #[doc(hidden)]
 pub mod clock;
 mod coarse;
+mod concurrency;
 mod counter;
 mod error;
 mod fence;
@@ -82,6 +83,7 @@ mod wait;
 pub use check_all::Decisions;
 pub use clock::ManualClock;
 pub use coarse::CoarseLock;
+pub use concurrency::{Concurrency, ConcurrencyInfo};
 pub use counter::{Added, Counter, StripedCounter};
 pub use error::Error;
 pub use fence::Fence;

@@ -56,11 +56,16 @@ impl<'s> Lock<'s> {
     #[inline]
     pub(crate) fn new(space: &'s Space, name: &[u8]) -> Result<Self> {
         let name = space.inner.engine.lock_name(name)?;
-        Ok(Self {
-            space: Share::borrow(&space.inner),
+        Ok(Self::named(Share::borrow(&space.inner), name))
+    }
+
+    #[inline]
+    pub(crate) fn named(space: Share<'s>, name: Name) -> Self {
+        Self {
+            space,
             name,
             lease_ns: DEFAULT_TTL_NS,
-        })
+        }
     }
 
     /// The same lock, with a share of the space instead of a borrow of it: for a struct, a thread or a
@@ -268,6 +273,11 @@ impl<'s> Lock<'s> {
 
     pub(crate) fn until_ns(&self, timeout: Duration) -> u64 {
         self.space.until_ns(timeout)
+    }
+
+    /// The name, as the engine has it.
+    pub(crate) fn engine_name(&self) -> &Name {
+        &self.name
     }
 
     fn hold_of(&self, granted: &Granted) -> Hold<'s> {

@@ -1,5 +1,7 @@
 //! `sprag inspect`: what is in a space. Owns the arguments and the tables' form; changes nothing.
 
+mod concurrency;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -11,6 +13,7 @@ use sprag::{
     SemaphoreInfo, Space,
 };
 
+use self::concurrency::ConcurrencyRow;
 use crate::at::At;
 use crate::error::Error;
 use crate::printable::{self, Name};
@@ -31,7 +34,7 @@ pub(crate) struct Args {
     #[arg(default_value = "", hide_default_value = true)]
     prefix: OsString,
 
-    /// Show locks; without this and the next five all are shown
+    /// Show locks; without this and the next six all are shown
     #[arg(long)]
     locks: bool,
 
@@ -42,6 +45,10 @@ pub(crate) struct Args {
     /// Show limiters, and which keys have a limit of their own
     #[arg(long)]
     limiters: bool,
+
+    /// Show limiters of how many there are at once of a key, and what is held of each key
+    #[arg(long)]
+    concurrency: bool,
 
     /// Show counters that are not at 0
     #[arg(long)]
@@ -55,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long)]
     breaks: bool,
 
-    /// Leave out locks and semaphores that are free and that nobody waits for; dead holders stay
+    /// Leave out locks, semaphores and keys that are free and that nobody waits for; dead holders stay
     #[arg(long)]
     held: bool,
 
@@ -78,6 +85,8 @@ struct Contents {
     /// Keys that have a limit of their own, of limiters that are shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     overrides: Vec<overrides::Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<Vec<ConcurrencyRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<CounterRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,12 +228,19 @@ impl Contents {
         let all = !(args.locks
             || args.semaphores
             || args.limiters
+            || args.concurrency
             || args.counters
             || args.onces
             || args.breaks);
         let locks = || space.map_or_else(|| Ok(Vec::new()), |space| space.inspect(prefix));
         let semaphores = || space.map_or_else(|| Ok(Vec::new()), |space| space.semaphores(prefix));
         let limiters = || space.map_or_else(|| Ok(Vec::new()), |space| space.limiters(prefix));
+        let concurrency = || {
+            space.map_or_else(
+                || Ok(Vec::new()),
+                |space| space.concurrency_limiters(prefix),
+            )
+        };
         let counters = || space.map_or_else(|| Ok(Vec::new()), |space| space.counters(prefix));
         let onces = || space.map_or_else(|| Ok(Vec::new()), |space| space.onces(prefix));
         let locks = (all || args.locks).then(locks);
@@ -247,12 +263,13 @@ impl Contents {
             Some(space) if all || args.limiters => space.overrides(prefix)?,
             _ => Vec::new(),
         };
+        let concurrency = (all || args.concurrency).then(concurrency);
         let counters = (all || args.counters).then(counters);
         let onces = (all || args.onces).then(onces);
         let breaks = (all || args.breaks).then(|| space.map_or_else(Vec::new, Space::breaks));
         let is_shown =
             |lock: &LockInfo| !args.held || lock.is_held || lock.is_holder_dead || lock.waiters > 0;
-        let is_used = |semaphore: &SemaphoreInfo| {
+        let is_used = &|semaphore: &SemaphoreInfo| {
             !args.held || !semaphore.holds.is_empty() || semaphore.waiters > 0
         };
         Ok(Self {
@@ -271,6 +288,11 @@ impl Contents {
                 .transpose()?
                 .map(|limiters| limiters.iter().map(LimiterRow::new).collect()),
             overrides: overrides.iter().map(overrides::Row::new).collect(),
+            concurrency: concurrency.transpose()?.map(|limiters| {
+                let rows = limiters.iter();
+                rows.map(|limiter| ConcurrencyRow::new(limiter, is_used))
+                    .collect()
+            }),
             counters: counters
                 .transpose()?
                 .map(|counters| counters.iter().map(CounterRow::new).collect()),
@@ -289,10 +311,11 @@ impl Contents {
         let locks = self.locks.as_deref().unwrap_or_default();
         let semaphores = self.semaphores.as_deref().unwrap_or_default();
         let limiters = self.limiters.as_deref().unwrap_or_default();
+        let concurrency = self.concurrency.as_deref().unwrap_or_default();
         let counters = self.counters.as_deref().unwrap_or_default();
         let onces = self.onces.as_deref().unwrap_or_default();
         let breaks = self.breaks.as_deref().unwrap_or_default();
-        let tables: [(&str, Vec<_>); 8] = [
+        let tables: [(&str, Vec<_>); 10] = [
             (
                 "LOCK HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS NAME",
                 locks.iter().flat_map(LockRow::rows).collect(),
@@ -312,6 +335,14 @@ impl Contents {
             (
                 overrides::HEADING,
                 self.overrides.iter().map(overrides::Row::cells).collect(),
+            ),
+            (
+                "AT-ONCE KEYS LIMITER",
+                concurrency.iter().map(ConcurrencyRow::cells).collect(),
+            ),
+            (
+                "HELD HOLDER TOKEN LEASE-LEFT HELD-FOR WAITERS LIMITER KEY",
+                concurrency.iter().flat_map(ConcurrencyRow::rows).collect(),
             ),
             (
                 "COUNTER NAME",

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!            ┌── token     no CMD: take and print, release, renew
-//!  Args ─────┼── wanted    which lock, and how, or how many permits of which semaphore
+//!  Args ─────┼── wanted    which lock, and how, or how many permits of which semaphore or key
 //!            ├── turn      waits for it, and leaves the queue when it is to end
 //!            └── run       keeps it, and has CMD supervised (crate::supervise)
 //! ```
@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sprag::{EngineError, Space, Span};
+use sprag::{Concurrency, EngineError, Space, Span};
 
 use self::wanted::{Held, Kind, Subject, Wanted};
 use crate::at::{At, is_bad_url};
@@ -34,8 +34,10 @@ mod code {
     pub(super) const TIMED_OUT: u8 = 124;
 }
 
-/// What a command finds the lock's name in.
+/// What a command finds the lock's name in, or the key.
 const KEY: &str = "SPRAG_KEY";
+/// And the limiter that it is a key of.
+const LIMITER: &str = "SPRAG_LIMITER";
 /// And the token.
 const TOKEN: &str = "SPRAG_TOKEN";
 
@@ -73,7 +75,8 @@ Examples:
 /// the token of each then, with a space between, and SPRAG_KEY the first name.
 ///
 /// With --shared several hold the lock at once, and whoever wants it without waits for all of them. With --of
-/// NAME is a semaphore, which so many hold at once. With --partition it is the lock over all names in NAME's
+/// NAME is a semaphore, which so many hold at once; with --key as well it is a limiter, of each KEY of which so
+/// many are held at once, and CMD finds KEY in SPRAG_KEY and NAME in SPRAG_LIMITER. With --partition it is the lock over all names in NAME's
 /// partition, a part of the space, and with --table the lock over all names: while one is held, none of the locks
 /// beneath is. All are served in the order in which they came.
 ///
@@ -87,12 +90,12 @@ Examples:
 #[command(
     override_usage = "sprag lock [OPTIONS] NAME... -- CMD [ARGS]...\n       \
         sprag lock --shared [OPTIONS] NAME -- CMD [ARGS]...\n       \
-        sprag lock --of PERMITS [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --of PERMITS [--key KEY] [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --partition [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --table [OPTIONS] -- CMD [ARGS]...\n       \
         sprag lock --acquire [OPTIONS] NAME\n       \
-        sprag lock --release TOKEN [--of PERMITS | --partition] NAME\n       \
-        sprag lock --renew TOKEN [--of PERMITS | --partition] [--ttl DURATION] NAME",
+        sprag lock --release TOKEN [--of PERMITS | --key KEY | --partition] NAME\n       \
+        sprag lock --renew TOKEN [--of PERMITS | --key KEY | --partition] [--ttl DURATION] NAME",
     after_help = EXIT_CODES,
     group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"])
 )]
@@ -106,6 +109,19 @@ pub(crate) struct Args {
     /// 1 to 16777215, the same for all who use the semaphore. Say it for --release and --renew as well.
     #[arg(long, value_name = "PERMITS", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true)]
     of: Option<u32>,
+
+    /// Take permits of this key of the limiter NAME, which allows as many of each key as --of says
+    ///
+    /// 1 to 1,024 bytes. Without --of the limiter must be there, and is taken as it is. Say the key for
+    /// --release and --renew as well; --of is not needed there.
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["shared", "partition", "table"])]
+    key: Option<OsString>,
+
+    /// Change how many of each key the limiter allows to what --of says, if it allows another number
+    ///
+    /// Without this another number is an error. Who holds some keeps them.
+    #[arg(long, requires = "key", requires = "of", conflicts_with_all = ["release", "renew"])]
+    update: bool,
 
     /// How many permits to take at once, instead of 1; as many as --of says at most
     #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "of", conflicts_with_all = ["release", "renew"])]
@@ -390,28 +406,74 @@ impl Args {
 
     fn kind(&self) -> Kind {
         match self.of {
-            Some(_) => Kind::Semaphore,
-            None if self.table => Kind::Table,
-            None if self.partition => Kind::Partition,
-            None => Kind::Lock,
+            Some(_) if self.key.is_none() => Kind::Semaphore,
+            _ if self.key.is_some() => Kind::Key,
+            _ if self.table => Kind::Table,
+            _ if self.partition => Kind::Partition,
+            _ => Kind::Lock,
         }
+    }
+
+    /// How errors name what is held under a token.
+    fn subject(&self, name: &[u8]) -> Subject {
+        match &self.key {
+            Some(key) => Subject::of_key(printable::bytes(key), name),
+            None => Subject::new(self.kind(), name),
+        }
+    }
+
+    /// How many permits are wanted, of so many that there are, if that is said.
+    fn permits(&self) -> Result<u32, Error> {
+        let permits = self.permits.unwrap_or(1);
+        match self.of {
+            Some(of) if permits > of => Err(Error::Usage(format!(
+                "--permits is {permits}; it must be 1 to {of}, as many as --of says that there are"
+            ))),
+            _ => Ok(permits),
+        }
+    }
+
+    /// The limiter `name`, as it is if nobody says how it should be.
+    fn limiter<'s>(&self, space: &'s Space, name: &[u8]) -> Result<Concurrency<'s>, Error> {
+        let token = self.release.or(self.renew);
+        let limiter = match self.of.filter(|_| token.is_none()) {
+            Some(of) if self.update => space.concurrency_updated(name, of).map(Some),
+            Some(of) => space.concurrency(name, of).map(Some),
+            None => space.concurrency_existing(name),
+        };
+        let limiter = limiter.map_err(|error| match error {
+            sprag::Error::Engine(EngineError::NameLength { .. }) => Error::Argument(error),
+            error => Error::Space(error),
+        })?;
+        limiter.ok_or_else(|| match token {
+            Some(token) => Error::NotHeld {
+                subject: self.subject(name),
+                token,
+            },
+            None => Error::Usage(format!(
+                "there is no limiter {}; say with --of how many of each key it allows",
+                Shown::of_bytes(name)
+            )),
+        })
     }
 
     /// What NAME is, and how it is wanted.
     fn wanted<'s>(&self, space: &'s Space, names: &[OsString]) -> Result<Wanted<'s>, Error> {
         let name = names.first().map_or(&[][..], |name| printable::bytes(name));
+        if let Some(key) = &self.key {
+            let permits = self.permits()?;
+            let key = self.limiter(space, name)?.key(printable::bytes(key));
+            let wanted =
+                key.and_then(|key| Ok(Wanted::Key(name.to_vec(), key.ttl(self.ttl)?, permits)));
+            return wanted.map_err(Error::Argument);
+        }
         let wanted = match self.of {
             None if names.len() > 1 => {
                 let names = names.iter().map(|name| printable::bytes(name));
                 space.locks(names).map(Wanted::Several)
             }
             Some(of) => {
-                let permits = self.permits.unwrap_or(1);
-                if permits > of {
-                    return Err(Error::Usage(format!(
-                        "--permits is {permits}; it must be 1 to {of}, as many as --of says that there are"
-                    )));
-                }
+                let permits = self.permits()?;
                 let semaphore = space.semaphore(name, of);
                 semaphore.map(|semaphore| Wanted::Permits(semaphore, permits))
             }
@@ -471,7 +533,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
         Task::Release(token) | Task::Renew(token) => {
             at.open_to_look().map_err(|error| match error {
                 sprag::Error::Engine(EngineError::NotFound { .. }) => Error::NotHeld {
-                    subject: Subject::new(args.kind(), printable::bytes(name)),
+                    subject: args.subject(printable::bytes(name)),
                     token,
                 },
                 error => of_opening(error),
@@ -487,7 +549,11 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
                 kill_after: args.kill_after,
             };
             let hold = args.take(&space, &wanted)?;
-            run::run(hold, wanted.subject(), name, command, times)
+            let of = match &args.key {
+                Some(key) => vec![(KEY, key.clone()), (LIMITER, name.to_owned())],
+                None => vec![(KEY, name.to_owned())],
+            };
+            run::run(hold, wanted.subject(), of, command, times)
         }
         Task::Acquire => token::acquire(args.take(&space, &wanted)?, &wanted, args, out),
         Task::Release(token) => token::release(&wanted, token, args, out),
@@ -501,7 +567,14 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
 fn token_of_parent(space: &Space, wanted: &Wanted<'_>) -> Result<Option<u64>, Error> {
     let key = std::env::var_os(KEY).unwrap_or_default();
     let name = printable::bytes(&key);
-    let is_named = wanted.names().iter().any(|wanted| wanted == name);
+    let is_named = match wanted.key() {
+        // Each key has tokens of its own.
+        Some(key) => {
+            let limiter = std::env::var_os(LIMITER).unwrap_or_default();
+            key == name && wanted.name() == printable::bytes(&limiter)
+        }
+        None => wanted.names().iter().any(|wanted| wanted == name),
+    };
     // Of several locks, the first is the one that is named.
     let token = std::env::var(TOKEN).ok().and_then(|tokens| {
         let first = tokens.split(' ').next()?;

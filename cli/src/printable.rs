@@ -25,6 +25,25 @@ impl Name {
     }
 }
 
+/// A key in JSON, as a [`Name`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Key {
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_hex: Option<String>,
+}
+
+impl Key {
+    /// The key of these bytes.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let Name { name, name_hex } = Name::new(bytes);
+        Self {
+            key: name,
+            key_hex: name_hex,
+        }
+    }
+}
+
 /// The bytes of an argument.
 #[cfg(unix)]
 pub(crate) fn bytes(argument: &OsStr) -> &[u8] {

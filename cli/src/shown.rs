@@ -24,6 +24,11 @@ impl Shown {
         let more = if tail.is_empty() { "" } else { "…" };
         Self(format!("'{}{more}'", printable::name(head)))
     }
+
+    /// With the limiter that it is a key of.
+    pub(crate) fn of_limiter(self, limiter: &[u8]) -> Self {
+        Self(format!("{self} of {}", Self::of_bytes(limiter)))
+    }
 }
 
 impl fmt::Display for Shown {

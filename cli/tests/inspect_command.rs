@@ -97,6 +97,7 @@ fn kinds_are_shown_as_asked_for() {
     let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
     let all_keys = [
         "breaks",
+        "concurrency",
         "counters",
         "limiters",
         "locks",
@@ -117,6 +118,7 @@ fn kinds_are_shown_as_asked_for() {
     for (flag, key) in [
         (" --locks", "locks"),
         (" --limiters", "limiters"),
+        (" --concurrency", "concurrency"),
         (" --counters", "counters"),
         (" --onces", "onces"),
         (" --breaks", "breaks"),
@@ -229,7 +231,7 @@ fn looking_and_breaking_create_nothing() {
             ("inspect --held jobs/", "nothing to show\n"),
             (
                 "inspect --json",
-                "{\"locks\":[],\"semaphores\":[],\"limiters\":[],\"counters\":[],\"onces\":[],\"breaks\":[]}\n",
+                "{\"locks\":[],\"semaphores\":[],\"limiters\":[],\"concurrency\":[],\"counters\":[],\"onces\":[],\"breaks\":[]}\n",
             ),
             ("inspect --json --locks", "{\"locks\":[]}\n"),
             ("region ls", "no regions\n"),

@@ -7,6 +7,7 @@
 //! The order is that of tickets. One who wants a lock in shared use goes before those who want it alone
 //! only if it came before them; whoever wants it alone waits for all before it. So neither kind starves.
 
+use crate::concurrency::ConcurrencyRef;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::coarse::Coarse;
@@ -47,12 +48,20 @@ pub enum Wants {
         /// How many there are.
         capacity: u32,
     },
+    /// Permits of a key of a concurrency limiter: [`Wants::slots`].
+    Slots {
+        /// How many at once.
+        amount: u32,
+        /// Which limiter's.
+        limiter: ConcurrencyRef,
+    },
 }
 
 impl Wants {
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Permits { .. } => Kind::Semaphore,
+            Self::Slots { .. } => Kind::Slots,
             _ => Kind::Lock,
         }
     }
@@ -62,14 +71,14 @@ impl Wants {
         match self {
             Self::Exclusive | Self::Coarse(_) | Self::Several => ALONE,
             Self::Shared => 1,
-            Self::Permits { amount, .. } => amount,
+            Self::Permits { amount, .. } | Self::Slots { amount, .. } => amount,
             Self::Upgrade(_) => UPGRADE,
         }
     }
 
     fn amount(self) -> u32 {
         match self {
-            Self::Permits { amount, .. } => amount,
+            Self::Permits { amount, .. } | Self::Slots { amount, .. } => amount,
             _ => 1,
         }
     }
@@ -195,10 +204,10 @@ impl Engine {
     fn room_in_pool(&self, found: &Found, wants: Wants, asker: &Asker) -> Answer {
         let (cell, raw) = (found.cell, found.state);
         self.follow_step(cell, raw);
-        match Self::room_by(raw, wants) {
+        match self.room_by(raw, wants) {
             Answer::No { .. } => {}
-            // Nobody has it: it becomes a lock in plain form again.
-            Answer::Again => {
+            Answer::Again if wants.kind() == Kind::Lock => {
+                // Nobody has it: it becomes a lock in plain form again.
                 self.close_pool(cell, raw, asker.now_ns);
                 return Answer::Again;
             }
@@ -209,7 +218,7 @@ impl Engine {
             return Answer::Again;
         };
         // By the later word, which may have room now.
-        if !is_pooled(raw) || !matches!(Self::room_by(raw, wants), Answer::No { .. }) {
+        if !is_pooled(raw) || !matches!(self.room_by(raw, wants), Answer::No { .. }) {
             return Answer::Again;
         }
         Answer::No {
@@ -217,13 +226,19 @@ impl Engine {
         }
     }
 
-    /// Whether a pool has room by its word alone; *again* for a lock that nobody shares any more.
-    fn room_by(raw: u128, wants: Wants) -> Answer {
+    /// Whether a pool has room by its word alone; *again* for a lock that nobody shares any more, and for a limiter that
+    /// never has as much.
+    fn room_by(&self, raw: u128, wants: Wants) -> Answer {
         let pool = Pool::decode(raw);
         let has_room = match wants {
             Wants::Permits { amount, capacity } => {
                 pool.terms == capacity && pool.used.saturating_add(amount) <= capacity
             }
+            Wants::Slots { amount, limiter } => match self.has_slots(limiter, pool.used, amount) {
+                Some(has_room) => has_room,
+                // Which is told where it is looked for again.
+                None => return Answer::Again,
+            },
             Wants::Upgrade(grant) => {
                 let own = grant.permit().unwrap_or(u32::MAX);
                 match pool.mode() {
@@ -305,6 +320,7 @@ impl Engine {
                 Self::take(line, found.cell, found.state, by, now_ns, lease_ns)
             }
             Wants::Shared | Wants::Permits { .. } => self.let_join(found, wants, asker, claim)?,
+            Wants::Slots { .. } => self.let_join_slots(found, wants, asker, claim)?,
             Wants::Upgrade(grant) => self.complete_upgrade(found, grant, asker),
             Wants::Coarse(coarse) => return self.take_coarse(coarse, asker),
             // Taken with the others.
@@ -324,7 +340,10 @@ impl Engine {
                 return Ok(kept_out);
             }
         }
-        self.settle(found, &grant, asker.now_ns);
+        // Of a limiter's key that is said already.
+        if !matches!(wants, Wants::Slots { .. }) {
+            self.settle(found, &grant, asker.now_ns);
+        }
         Ok(Took::Granted(grant))
     }
 
@@ -391,18 +410,29 @@ impl Engine {
             let state = State::decode(raw);
             Pool::empty(state.token, state.queue)
         };
+        let amount = wants.amount();
+        let claim = self.claim_for(cell, amount, asker, claim)?;
+        Ok(self.join(cell, raw, pool, claim, amount))
+    }
+
+    /// A claim for `amount` of the pool in `cell`: what was claimed before, or a new one.
+    pub(crate) fn claim_for<'c>(
+        &self,
+        cell: u32,
+        amount: u32,
+        asker: &Asker,
+        claim: &'c mut Option<Claim>,
+    ) -> Result<&'c Claim> {
         if claim.as_ref().is_some_and(|claim| !claim.is_for(cell)) {
             self.give_back_claim(claim);
         }
-        let amount = wants.amount();
-        let claim = match claim {
+        Ok(match claim {
             Some(claim) => claim,
             none => {
                 let until_us = until_us(asker.now_ns, asker.lease_ns);
                 none.insert(self.claim_permit(asker.by, cell, until_us, amount, asker.now_ns)?)
             }
-        };
-        Ok(self.join(cell, raw, pool, claim, amount))
+        })
     }
 
     /// The entry of what is wanted, inserted if it is not there.
@@ -415,6 +445,10 @@ impl Engine {
     ) -> Result<Found> {
         match wants {
             Wants::Permits { capacity, .. } => self.find_semaphore(name, capacity, by, now_ns),
+            Wants::Slots { amount, limiter } => {
+                self.check_slots(limiter, amount)?;
+                self.find_slots(name, by, now_ns)
+            }
             Wants::Coarse(coarse) => Ok(self.find_coarse(coarse)),
             _ => self.find_lock(name, by, now_ns),
         }

@@ -117,6 +117,11 @@ pub enum Finding {
         /// Which: a partition, or the number of partitions for the table.
         index: u32,
     },
+    /// What is held of a key is of a concurrency limiter that does not exist.
+    Definition {
+        /// The cell.
+        cell: u32,
+    },
     /// A lock is held with another that cannot lead it: one that does not exist, or itself.
     Leader {
         /// The cell; of a partition with bit 30 set.
@@ -192,6 +197,9 @@ impl fmt::Display for Finding {
                 f,
                 "cell {cell}: its holders count as {counted}, and are {found}"
             ),
+            Self::Definition { cell } => {
+                write!(f, "cell {cell} is of a limiter that does not exist")
+            }
             Self::Coarse { index } => write!(f, "the lock of partition {index} is in no form"),
             Self::Leader { cell, leader } => {
                 write!(f, "cell {cell} follows cell {leader}, which cannot lead")
@@ -365,6 +373,8 @@ impl Engine {
             Kind::Stripe,
             Kind::Semaphore,
             Kind::Override,
+            Kind::Concurrency,
+            Kind::Slots,
         ]
         .map(|kind| kind as u8)
         .contains(&kind)
@@ -375,6 +385,9 @@ impl Engine {
         if !Objects::has_whole_name(&self.region, at, &name) {
             check.findings.push(Finding::Name { cell, name });
             return;
+        }
+        if !self.has_definition(cell) {
+            check.findings.push(Finding::Definition { cell });
         }
         let hash = key::mix(self.region.hasher.hash(&name), identity);
         match self.objects.distance(&self.region, hash, cell) {

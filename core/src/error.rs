@@ -105,6 +105,32 @@ pub enum Error {
         /// How many were asked for.
         asked: u32,
     },
+    /// The concurrency limiter exists with another capacity.
+    #[error(
+        "the limiter {limiter} allows {existing} at once of each key and was opened with {asked}; open it with \
+         the same number, or change it with concurrency_updated (sprag lock --key KEY --update)"
+    )]
+    ConcurrencyDiffers {
+        /// The limiter's name, readable.
+        limiter: String,
+        /// How many it allows.
+        existing: u64,
+        /// How many were asked for.
+        asked: u32,
+    },
+    /// More of a limiter's key was wanted at once than there can be, by now.
+    #[error(
+        "the limiter {limiter} allows {capacity} at once of each key, so {asked} can never be had; ask for \
+         fewer, or raise it with concurrency_updated (sprag lock --key KEY --update)"
+    )]
+    AboveCapacity {
+        /// The limiter's name, readable.
+        limiter: String,
+        /// How many it allows now.
+        capacity: u32,
+        /// How many were asked for.
+        asked: u32,
+    },
     /// A hold of a semaphore's permits was to be made exclusive or shared, as only a hold of a lock can be.
     #[error(
         "the hold under token {token} is of a semaphore, and only one of a lock can be upgraded or \

@@ -122,13 +122,16 @@ pub enum HoldOf {
     Lock,
     /// A semaphore's permits.
     Semaphore,
+    /// Permits of a key of a concurrency limiter.
+    Slots,
 }
 
 impl HoldOf {
-    fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Lock => Kind::Lock,
             Self::Semaphore => Kind::Semaphore,
+            Self::Slots => Kind::Slots,
         }
     }
 }

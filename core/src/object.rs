@@ -1,5 +1,5 @@
-//! The objects table: locks, semaphores, fences, counters, limiter names, overrides and onces, one 64-byte cell
-//! each.
+//! The objects table: locks, semaphores, fences, counters, limiter names, overrides, slots of concurrency limiters'
+//! keys and onces, one 64-byte cell each.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -55,6 +55,8 @@ const NAME: usize = 24;
 pub(crate) const OWN: usize = 48;
 /// Bytes of a name that fit its cell.
 const INLINE: usize = 24;
+/// Bytes of a name that say which limiter a key's slots are of.
+const FAMILY: usize = 4;
 
 const SERIAL: u32 = 75;
 /// Bits of a serial, and so of a token.
@@ -76,6 +78,17 @@ pub(crate) enum Kind {
     Once = 5,
     /// A limit of its own for one key of a limiter: the name is that pair.
     Override = 8,
+    /// The definition of a concurrency limiter.
+    Concurrency = 10,
+    /// What is held of one key of it.
+    Slots = 11,
+}
+
+impl Kind {
+    /// Bytes before what users call the name, which say what the object is of.
+    fn family_bytes(kind: u8) -> usize {
+        if kind == Self::Slots as u8 { FAMILY } else { 0 }
+    }
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
@@ -135,7 +148,7 @@ impl Objects {
 
     /// Whether a cell is of a kind that is waited for.
     pub(crate) fn has_queue(region: &Region, at: usize) -> bool {
-        [Kind::Lock, Kind::Semaphore]
+        [Kind::Lock, Kind::Semaphore, Kind::Slots]
             .map(|kind| kind as u8)
             .contains(&Self::kind(region, at))
     }
@@ -147,7 +160,7 @@ impl Objects {
 
     /// Whether a cell is of a kind that has tokens.
     pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
-        [Kind::Lock, Kind::Semaphore, Kind::Once]
+        [Kind::Lock, Kind::Semaphore, Kind::Slots, Kind::Once]
             .map(|kind| kind as u8)
             .contains(&Self::kind(region, at))
     }
@@ -165,10 +178,12 @@ impl Objects {
     pub(crate) fn has_whole_name(region: &Region, at: usize, name: &[u8]) -> bool {
         let is_hashed = name.len() <= INLINE
             || region.word(at + NAME).load(Relaxed) == region.hasher.hash(name);
-        let is_name = if Self::kind(region, at) == Kind::Override as u8 {
+        let kind = Self::kind(region, at);
+        let family = Kind::family_bytes(kind).min(name.len());
+        let is_name = if kind == Kind::Override as u8 {
             parts_of_pair(name).is_some()
         } else {
-            key::check_name("name", name).is_ok()
+            key::check_name("name", &name[family..]).is_ok()
         };
         name.len() == Self::name_len(region, at) && is_name && is_hashed
     }
@@ -189,6 +204,23 @@ impl Objects {
             .collect();
         name.truncate(len);
         name
+    }
+
+    /// A name that was read from a cell, as users know it.
+    pub(crate) fn told(region: &Region, at: usize, mut name: Vec<u8>) -> Vec<u8> {
+        let family = Kind::family_bytes(Self::kind(region, at)).min(name.len());
+        name.drain(..family);
+        name
+    }
+
+    /// Which limiter a key's slots are of.
+    pub(crate) fn family(region: &Region, at: usize) -> u32 {
+        if Self::is_long(region, at) {
+            let first = region.word(at + NAME + 8).load(Relaxed) as u32;
+            let [family] = key::words(&chunk::read(region, first, FAMILY));
+            return family as u32;
+        }
+        region.word(at + NAME).load(Relaxed) as u32
     }
 }
 
@@ -317,6 +349,8 @@ pub struct Name {
     /// The bytes, if they don't fit a cell.
     long: Option<Arc<[u8]>>,
     len: u16,
+    /// How many of the bytes are before what users call it.
+    family_len: u8,
     /// What the cell holds of the name: its bytes, or its hash.
     words: [u64; 3],
     /// Hash of the bytes; each kind mixes its own from it.
@@ -326,23 +360,48 @@ pub struct Name {
 impl Name {
     #[inline(always)]
     pub(crate) fn new(region: &Region, what: &'static str, bytes: &[u8]) -> Result<Self> {
-        let hash = region.hasher.hash(bytes);
         let long = if bytes.is_empty() || bytes.len() > INLINE {
             Some(Self::long(what, bytes)?)
         } else {
             None
         };
+        Ok(Self::of(region, bytes, long))
+    }
+
+    #[inline(always)]
+    fn of(region: &Region, bytes: &[u8], long: Option<Arc<[u8]>>) -> Self {
+        let hash = region.hasher.hash(bytes);
         let words = if long.is_some() {
             [hash, 0, 0]
         } else {
             key::words(bytes)
         };
-        Ok(Self {
+        Self {
             long,
             len: bytes.len() as u16,
+            family_len: 0,
             words,
             hash,
-        })
+        }
+    }
+
+    /// The name of what one key of a limiter has, for a key within its bounds.
+    pub(crate) fn of_family(region: &Region, family: u32, key: &[u8]) -> Self {
+        let family = family.to_le_bytes();
+        let len = FAMILY + key.len();
+        let name = if len > INLINE {
+            let bytes: Arc<[u8]> = family.iter().chain(key).copied().collect();
+            Self::of(region, &bytes, Some(Arc::clone(&bytes)))
+        } else {
+            let mut bytes = [0; INLINE];
+            bytes[..FAMILY].copy_from_slice(&family);
+            bytes[FAMILY..len].copy_from_slice(key);
+            Self::of(region, &bytes[..len], None)
+        };
+        Self {
+            family_len: FAMILY as u8,
+            ..name
+        }
     }
 
     /// The name of an object that belongs to a pair of names, both within their bounds: the length of the
@@ -350,18 +409,8 @@ impl Name {
     pub(crate) fn pair(region: &Region, first: &[u8], second: &[u8]) -> Self {
         let len = (first.len() as u16).to_le_bytes();
         let bytes = [&len, first, second].concat();
-        let hash = region.hasher.hash(&bytes);
-        let is_long = bytes.len() > INLINE;
-        Self {
-            len: bytes.len() as u16,
-            words: if is_long {
-                [hash, 0, 0]
-            } else {
-                key::words(&bytes)
-            },
-            long: is_long.then(|| bytes.into()),
-            hash,
-        }
+        let long = (bytes.len() > INLINE).then(|| bytes.as_slice().into());
+        Self::of(region, &bytes, long)
     }
 
     #[cold]
@@ -370,10 +419,11 @@ impl Name {
         Ok(bytes.into())
     }
 
-    /// The bytes of the name.
+    /// The bytes of the name; of a limiter's key those of the key.
     pub fn to_vec(&self) -> Vec<u8> {
+        let family = usize::from(self.family_len);
         if let Some(bytes) = &self.long {
-            return bytes.to_vec();
+            return bytes[family..].to_vec();
         }
         let mut bytes: Vec<u8> = self
             .words
@@ -381,10 +431,11 @@ impl Name {
             .flat_map(|word| word.to_le_bytes())
             .collect();
         bytes.truncate(self.len.into());
+        bytes.drain(..family);
         bytes
     }
 
-    /// The hash of the bytes, of this region: names that differ in it differ.
+    /// The hash of the name as it is kept, of this region: names that differ in it differ.
     #[inline(always)]
     pub fn raw_hash(&self) -> u64 {
         self.hash

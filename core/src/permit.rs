@@ -18,7 +18,7 @@
 //! | 104..128 | generation of the permit, one higher for each use |
 //!
 //! Beside it: the token (bits 0..53) with the low bits of the generation, how much of the pool it has,
-//! when it was granted, and the session whose share of the region it is of, whoever has it now.
+//! when it was granted ([`verdict`] has more of that word), and the session whose share of the region it is of, whoever has it now.
 //!
 //! ```text
 //!          claim            the pool's word names it as joined (anyone follows)
@@ -36,6 +36,9 @@
 mod ending;
 #[cfg(all(test, not(loom)))]
 mod stopped;
+mod verdict;
+
+pub(crate) use verdict::Verdict;
 
 pub(crate) use ending::Reaped;
 
@@ -229,7 +232,10 @@ pub(crate) fn follow_step(region: &Region, at: usize, cell: u32, raw: u128) {
 pub(crate) struct Record {
     pub(crate) token: u64,
     pub(crate) amount: u32,
-    pub(crate) since_ns: u64,
+    /// `None` if it is not known.
+    pub(crate) since_ns: Option<u64>,
+    /// Whether it is about to be undone.
+    pub(crate) is_void: bool,
 }
 
 impl Engine {
@@ -247,15 +253,20 @@ impl Engine {
         Record {
             token: word(TOKEN) & TOKEN_MAX,
             amount: word(AMOUNT) as u32,
-            since_ns: word(SINCE),
+            since_ns: verdict::since_ns(word(SINCE)),
+            is_void: verdict::is_void(word(SINCE)),
         }
     }
 
     /// Notes when a permit was granted, and so that the grant is not to be undone for a coarse lock's sake.
     pub(crate) fn note_permit(&self, index: u32, now_ns: u64) {
-        let at = self.region.permit_at(index) + SINCE;
-        // Release: after the look at the gate. Region time 0 would say nothing.
-        self.region.word(at).store(now_ns.max(1), Release);
+        let since = self.region.word(self.region.permit_at(index) + SINCE);
+        let before = since.load(Relaxed);
+        // By now it may be the permit of a limiter's key, of which nobody who is late may say that it stands.
+        if verdict::since_ns(before).is_some() {
+            // Release: after the look at the gate. Region time 0 would say nothing.
+            let _ = since.compare_exchange(before, now_ns.max(1), Release, Relaxed);
+        }
     }
 
     /// As [`is_settled`](Self::is_settled), of a permit that was found active.
@@ -331,7 +342,9 @@ impl Engine {
                 }
                 let at = self.region.permit_at(index);
                 self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
-                self.region.word(at + SINCE).store(0, Relaxed);
+                // Release: whoever asks late what became of the last use, and reads this, finds that the
+                // permit is another's. Pairs with the acquire in `verdict`.
+                self.region.word(at + SINCE).store(0, Release);
                 self.region
                     .word(at + CREATOR)
                     .store(by.bits() as u64, Relaxed);

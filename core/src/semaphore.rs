@@ -90,7 +90,7 @@ impl Engine {
     ) {
         self.objects.for_each(&self.region, |cell, _, state| {
             if is_pooled(state)
-                && let Some(status) = self.semaphore_status(cell, now_ns)
+                && let Some(status) = self.pool_status(cell, Kind::Semaphore, now_ns)
                 && status.name.starts_with(prefix)
             {
                 visit(status);
@@ -98,15 +98,28 @@ impl Engine {
         });
     }
 
-    fn semaphore_status(&self, cell: u32, now_ns: u64) -> Option<SemaphoreStatus> {
+    /// What is known of the pool in `cell`, if it is of this kind.
+    pub(crate) fn pool_status(&self, cell: u32, of: Kind, now_ns: u64) -> Option<SemaphoreStatus> {
+        self.pool_and_family(cell, of, now_ns)
+            .map(|(status, _)| status)
+    }
+
+    /// The same, and which limiter the slots are of, if that is what they are.
+    pub(crate) fn pool_and_family(
+        &self,
+        cell: u32,
+        of: Kind,
+        now_ns: u64,
+    ) -> Option<(SemaphoreStatus, u32)> {
         let at = self.objects.at(cell);
         for _ in 0..ROUNDS_MAX {
             let state = self.region.wide(at).load();
             let kind = Objects::kind(&self.region, at);
-            if !is_pooled(state) || kind != Kind::Semaphore as u8 {
+            if !is_pooled(state) || kind != of as u8 {
                 return None;
             }
-            let name = Objects::name(&self.region, at);
+            let family = Objects::family(&self.region, at);
+            let name = Objects::told(&self.region, at, Objects::name(&self.region, at));
             let found = Found { cell, at, state };
             if !found.is_unchanged(&self.region) {
                 continue;
@@ -117,23 +130,24 @@ impl Engine {
             } else {
                 (0, 0)
             };
-            return Some(SemaphoreStatus {
+            let status = SemaphoreStatus {
                 name,
-                capacity: pool.terms,
+                capacity: self.capacity_in(cell, pool),
                 used: pool.used,
                 holds: self.shared_holds(cell, now_ns),
                 waiters,
                 waiters_dead,
-            });
+            };
+            return Some((status, family));
         }
         None
     }
 }
 
-/// What an inspection saw of a semaphore.
+/// What an inspection saw of a semaphore, or of a key of a concurrency limiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SemaphoreStatus {
-    /// The semaphore's name.
+    /// The semaphore's name, or the key.
     pub name: Vec<u8>,
     /// How many permits there are; 0 while nobody said.
     pub capacity: u32,
@@ -150,19 +164,21 @@ pub struct SemaphoreStatus {
 impl Wants {
     /// Some of a semaphore's permits: 1 to its capacity, which is 1 to [`CAPACITY_MAX`].
     pub fn permits(amount: u32, capacity: u32) -> Result<Self> {
-        let check = |what, value: u32, max: u32| {
-            if (1..=max).contains(&value) {
-                return Ok(());
-            }
-            Err(Error::OutOfRange {
-                what,
-                value: value.into(),
-                min: 1,
-                max: max.into(),
-            })
-        };
-        check("capacity", capacity, CAPACITY_MAX)?;
-        check("permits", amount, capacity)?;
+        check_permits("capacity", capacity, CAPACITY_MAX)?;
+        check_permits("permits", amount, capacity)?;
         Ok(Self::Permits { amount, capacity })
     }
+}
+
+/// Checks a number of permits, named in the error, which is to be 1 to `max`.
+pub(crate) fn check_permits(what: &'static str, value: u32, max: u32) -> Result<()> {
+    if (1..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::OutOfRange {
+        what,
+        value: value.into(),
+        min: 1,
+        max: max.into(),
+    })
 }

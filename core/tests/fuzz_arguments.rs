@@ -5,12 +5,14 @@ mod fuzz;
 mod support;
 
 use fuzz::{Bytes, Campaign};
+use sprag_core::admission::Wants;
 use sprag_core::key::NAME_BYTES_MAX;
 use sprag_core::limit::{
     Algorithm, COUNT_MAX, Limit, LimitError, Moment, PERIOD_NS_MAX, PREPARED_WORDS, Prepared,
     REDUCED_COUNT_MAX, Refund, Reserve, TIME_NS_MAX, VALUE_MAX, Verdict, WINDOW_PERIOD_NS_MIN,
     convert,
 };
+use sprag_core::lock::HoldOf;
 use sprag_core::lock::LEASE_NS_MIN;
 use sprag_core::readable::Readable;
 use sprag_core::region::Caps;
@@ -377,6 +379,22 @@ fn try_name(engine: &Engine, bytes: &[u8], now_ns: u64) -> (bool, usize, bool) {
     if let Ok(sum) = engine.counter_add(&counter, 5, by, now_ns) {
         assert_eq!((sum, engine.counter_get(&counter)), (5, 5));
         engine.counter_swap(&counter, 0, by, now_ns).unwrap();
+    }
+    let most = engine
+        .open_concurrency(b"most", 1, false, by, now_ns, |_| {})
+        .unwrap();
+    let key = engine.slots_name(most, bytes).unwrap();
+    assert_eq!(&*key.to_vec(), bytes);
+    let wants = Wants::slots(1, most).unwrap();
+    if let Ok(attempt) = engine.try_get(&key, wants, by, now_ns, 1_000_000) {
+        let sprag_core::lock::Attempt::Granted(hold) = attempt else {
+            panic!("held by somebody else: {attempt:?}");
+        };
+        let told = engine.name_of_hold(&hold, key.raw_hash());
+        assert_eq!(told.as_deref(), Some(bytes));
+        let status = engine.permits_status(HoldOf::Slots, &key, now_ns).unwrap();
+        assert_eq!((&*status.name, status.used), (bytes, 1));
+        engine.release(&hold, || now_ns);
     }
     let once = engine.once_name(bytes).unwrap();
     assert_eq!(&*once.to_vec(), bytes);

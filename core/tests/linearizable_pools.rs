@@ -1,5 +1,6 @@
-//! Histories of real threads that share one lock, upgrade and downgrade it, and of threads that take permits of
-//! one semaphore: each has an order of one operation after another that explains every answer.
+//! Histories of real threads that share one lock, upgrade and downgrade it, of threads that take permits of
+//! one semaphore, and of threads that take those of one key of a limiter while its capacity changes: each has an
+//! order of one operation after another that explains every answer.
 
 mod history;
 #[path = "history/recorder.rs"]
@@ -10,10 +11,11 @@ mod threads;
 
 use history::{Event, Specification, is_linearizable};
 use recorder::Recorder;
-use sprag_core::SessionId;
 use sprag_core::admission::Wants;
+use sprag_core::concurrency::ConcurrencyRef;
 use sprag_core::lock::{Attempt, Grant, Released, Renewed, Upgrade};
 use sprag_core::region::Caps;
+use sprag_core::{Engine, Error, Name, SessionId};
 use support::{FLOOR, engine, is_soak, session};
 use threads::{THREADS, at_once};
 
@@ -44,6 +46,8 @@ enum Call {
     Upgrade(u64),
     EndUpgrade(u64),
     Downgrade(u64),
+    /// The capacity of the limiter's key is another from now on.
+    Change(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ enum Answer {
     /// The token of the hold that began, went on or was ended.
     Done(u64),
     Refused,
+    /// More is wanted than there can be.
+    Above,
     /// To an upgrade: others share it still, and none but this one waits for that.
     Wait,
 }
@@ -62,6 +68,8 @@ struct State {
     holds: Vec<(u64, u32, bool)>,
     /// The token of the one that waits to have the lock alone.
     upgrading: Option<u64>,
+    /// Of the limiter's key.
+    capacity: u32,
 }
 
 struct Pool;
@@ -77,22 +85,33 @@ impl Specification for Pool {
         let expected = match *call {
             Call::Try(wants) => {
                 let (amount, is_alone) = match wants {
-                    Wants::Permits { amount, .. } => (amount, false),
+                    Wants::Permits { amount, .. } | Wants::Slots { amount, .. } => (amount, false),
                     wants => (1, wants == Wants::Exclusive),
                 };
                 let used: u32 = state.holds.iter().map(|hold| hold.1).sum();
                 let has_room = match wants {
                     Wants::Permits { capacity, .. } => used + amount <= capacity,
+                    Wants::Slots { .. } => used + amount <= state.capacity,
                     Wants::Exclusive => used == 0,
                     _ => state.upgrading.is_none() && !state.holds.iter().any(|hold| hold.2),
                 };
-                if has_room {
-                    after.last += 1;
+                if matches!(wants, Wants::Slots { .. }) && amount > state.capacity {
+                    Answer::Above
+                } else if has_room {
+                    after.last = match (wants, answer) {
+                        // A grant that a change called off spends a token.
+                        (Wants::Slots { .. }, Answer::Done(token)) => (*token).max(state.last + 1),
+                        _ => state.last + 1,
+                    };
                     after.holds.push((after.last, amount, is_alone));
                     Answer::Done(after.last)
                 } else {
                     Answer::Refused
                 }
+            }
+            Call::Change(capacity) => {
+                after.capacity = capacity;
+                Answer::Done(0)
             }
             Call::Release(token) => match place(token) {
                 Some(at) => {
@@ -146,34 +165,88 @@ fn done(is_done: bool, token: u64) -> Answer {
     }
 }
 
-fn history(
-    seed: u64,
-    wants: impl Fn(&mut fastrand::Rng) -> Wants + Sync,
-) -> Vec<Event<Call, Answer>> {
+/// What histories are of: how it is named, and what is wanted of it.
+trait Subject: Sync {
+    fn name(&self, engine: &Engine) -> Name {
+        engine.lock_name(b"one").unwrap()
+    }
+
+    fn wants(&self, random: &mut fastrand::Rng, engine: &Engine) -> Wants;
+
+    /// The capacity that a thread sets now, if it does.
+    fn change(&self, _: &mut fastrand::Rng) -> Option<u32> {
+        None
+    }
+}
+
+impl<F: Fn(&mut fastrand::Rng) -> Wants + Sync> Subject for F {
+    fn wants(&self, random: &mut fastrand::Rng, _: &Engine) -> Wants {
+        self(random)
+    }
+}
+
+/// A key of a limiter whose capacity changes.
+struct Key;
+
+impl Key {
+    fn open(engine: &Engine, capacity: u32, update: bool) -> ConcurrencyRef {
+        let by = SessionId::DETACHED;
+        let opened = engine.open_concurrency(b"limiter", capacity, update, by, 0, |_| {});
+        opened.unwrap()
+    }
+}
+
+impl Subject for Key {
+    fn name(&self, engine: &Engine) -> Name {
+        let limiter = Self::open(engine, CAPACITY, false);
+        engine.slots_name(limiter, b"key").unwrap()
+    }
+
+    fn wants(&self, random: &mut fastrand::Rng, engine: &Engine) -> Wants {
+        let limiter = engine.concurrency(b"limiter").unwrap().unwrap();
+        Wants::slots(random.u32(1..=CAPACITY), limiter).unwrap()
+    }
+
+    fn change(&self, random: &mut fastrand::Rng) -> Option<u32> {
+        (random.u8(0..4) == 0).then(|| random.u32(2..=CAPACITY))
+    }
+}
+
+fn history(seed: u64, subject: &impl Subject) -> Vec<Event<Call, Answer>> {
     let engine = engine(CAPS);
     let sessions: Vec<SessionId> = (0..THREADS).map(|_| session(&engine)).collect();
-    let (name, recorder) = (engine.lock_name(b"one").unwrap(), Recorder::new());
+    let (name, recorder) = (subject.name(&engine), Recorder::new());
     at_once(
         |thread, random| {
             let mut held: Option<Grant> = None;
             for _ in 0..7 {
+                if let Some(capacity) = subject.change(random) {
+                    recorder.record(Call::Change(capacity), || {
+                        Key::open(&engine, capacity, true);
+                        Answer::Done(0)
+                    });
+                    continue;
+                }
                 let Some(grant) = held else {
-                    let wants = wants(random);
+                    let wants = subject.wants(random, &engine);
                     let take = || {
                         let by = sessions[thread];
-                        match engine.try_get(&name, wants, by, 0, LEASE_NS).unwrap() {
-                            Attempt::Granted(grant) => {
+                        match engine.try_get(&name, wants, by, 0, LEASE_NS) {
+                            Ok(Attempt::Granted(grant)) => {
                                 held = Some(grant);
                                 Answer::Done(grant.token)
                             }
-                            Attempt::Busy => Answer::Refused,
+                            Ok(Attempt::Busy) => Answer::Refused,
+                            Err(Error::AboveCapacity { .. }) => Answer::Above,
+                            Err(error) => panic!("{error}"),
                         }
                     };
                     recorder.record(Call::Try(wants), take);
                     continue;
                 };
                 let token = grant.token;
-                let is_permit = matches!(wants(random), Wants::Permits { .. });
+                let wants = subject.wants(random, &engine);
+                let is_permit = matches!(wants, Wants::Permits { .. } | Wants::Slots { .. });
                 match random.u8(0..8) {
                     0 => {
                         recorder.record(Call::Renew(token), || {
@@ -226,14 +299,15 @@ fn history(
     recorder.into_events()
 }
 
-fn check(wants: impl Fn(&mut fastrand::Rng) -> Wants + Sync) {
+fn check(subject: &impl Subject) {
     let initial = State {
         last: FLOOR,
         holds: Vec::new(),
         upgrading: None,
+        capacity: CAPACITY,
     };
     for seed in 0..histories() {
-        let history = history(seed, &wants);
+        let history = history(seed, subject);
         assert!(
             is_linearizable::<Pool>(&initial, &history),
             "history {seed}: {history:#?}"
@@ -244,7 +318,7 @@ fn check(wants: impl Fn(&mut fastrand::Rng) -> Wants + Sync) {
 // property 1, property 2, property 3
 #[test]
 fn every_history_of_a_lock_in_shared_use_has_an_order_that_explains_it() {
-    check(|random| match random.u8(0..4) {
+    check(&|random: &mut fastrand::Rng| match random.u8(0..4) {
         0 => Wants::Exclusive,
         _ => Wants::Shared,
     });
@@ -253,5 +327,13 @@ fn every_history_of_a_lock_in_shared_use_has_an_order_that_explains_it() {
 // property 1, property 2, property 3
 #[test]
 fn every_history_of_a_semaphore_has_an_order_that_explains_it() {
-    check(|random| Wants::permits(random.u32(1..=CAPACITY), CAPACITY).unwrap());
+    check(&|random: &mut fastrand::Rng| {
+        Wants::permits(random.u32(1..=CAPACITY), CAPACITY).unwrap()
+    });
+}
+
+// property 1, property 2, property 3, property 12
+#[test]
+fn every_history_of_a_key_whose_capacity_changes_has_an_order_that_explains_it() {
+    check(&Key);
 }

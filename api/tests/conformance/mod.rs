@@ -6,6 +6,7 @@
 pub(crate) mod block_on;
 pub(crate) mod coarse;
 pub(crate) mod coarse_holds;
+pub(crate) mod concurrency;
 pub(crate) mod counters;
 pub(crate) mod data;
 pub(crate) mod fences;
@@ -111,6 +112,22 @@ macro_rules! cases {
                 a_wait_for_permits_that_ends_lets_the_next_one_in,
                 a_hold_of_permits_is_shared_and_cannot_be_had_alone,
                 a_semaphore_that_nobody_uses_can_have_another_capacity_once_its_entry_is_gone,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            concurrency,
+            [
+                no_more_of_a_key_are_out_than_the_limiter_allows,
+                a_limiter_with_another_capacity_is_an_error_until_it_is_updated,
+                when_the_capacity_falls_nobody_loses_a_hold_and_nobody_gets_in_until_there_is_room,
+                when_the_capacity_rises_those_who_wait_are_served_in_order,
+                who_waits_for_more_than_a_capacity_that_fell_is_told,
+                keys_of_every_length_are_their_own_whatever_the_limiters_are_called,
+                those_of_a_key_whose_lease_is_over_come_back,
+                holds_of_a_key_go_by_their_token,
+                keys_that_nobody_uses_make_room_and_limiters_stay,
+                threads_never_have_more_than_the_capacity_while_it_changes,
             ]
         );
         $crate::conformance::instantiate!(

@@ -4,8 +4,8 @@ use crate::journal::{Entry, Journal, Op, Outcome, WHOLE};
 use crate::oracle_counter::BOUNDS;
 use crate::process::now_ns;
 use sprag::{
-    Added, Attempt, Begun, Caps, Counter, Decision, Error, Fence, Hold, Limiter, OnceStatus,
-    Refunded, Space, StripedCounter,
+    Added, Attempt, Begun, Caps, Counter, Decision, EngineError, Error, Fence, Hold, Limiter,
+    OnceStatus, Refunded, Space, StripedCounter,
 };
 use sprag_core::sync::steps;
 use std::cell::Cell;
@@ -21,6 +21,8 @@ const CLOCK_MARGIN_NS: u64 = 20_000;
 /// Keys from here on have names too long for their cell.
 pub(crate) const LONG: u64 = 1_000;
 
+/// What the journal calls the key of a limiter.
+const SLOTS: u64 = 40;
 /// How many permits semaphores have.
 pub(crate) const PERMITS: u32 = 3;
 
@@ -271,6 +273,33 @@ impl Actor {
                 semaphore.try_acquire(permits)
             } else {
                 semaphore.acquire_timeout(permits, timeout)
+            }
+        })
+    }
+
+    /// Takes permits of a key of a limiter, which allows [`PERMITS`] at most; `None` also if it allows fewer than
+    /// are wanted.
+    pub(crate) fn slots<'s>(
+        &self,
+        op: Op,
+        space: &'s Space,
+        limiter: &str,
+        permits: u32,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> Result<Option<Held<'s>>, Error> {
+        let limiter = space.concurrency_existing(limiter)?;
+        let key = limiter.expect("the limiter").key("key")?.ttl(ttl)?;
+        let part = u64::from(permits) * WHOLE / u64::from(PERMITS);
+        self.granted_part(op, SLOTS, part, || {
+            let taken = if timeout.is_zero() {
+                key.try_acquire(permits)
+            } else {
+                key.acquire_timeout(permits, timeout)
+            };
+            match taken {
+                Err(Error::Engine(EngineError::AboveCapacity { .. })) => Ok(None),
+                taken => taken,
             }
         })
     }

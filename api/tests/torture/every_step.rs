@@ -5,8 +5,8 @@ use crate::process::{alone, fork, in_lanes, shared_words, wait};
 use crate::report::{self, Row};
 use crate::scene::{Case, LONG_TTL, SHORT_TTL, Scene, Struck, directory};
 use crate::{
-    scenes_change, scenes_charge, scenes_counter, scenes_limiter, scenes_lock, scenes_many,
-    scenes_once, scenes_override, scenes_refund, scenes_shared, scenes_table,
+    scenes_change, scenes_charge, scenes_concurrency, scenes_counter, scenes_limiter, scenes_lock,
+    scenes_many, scenes_once, scenes_override, scenes_refund, scenes_shared, scenes_table,
 };
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -28,6 +28,7 @@ fn scenes(signal: i32, ttls: &[Duration]) -> Vec<(&'static Scene, Duration)> {
     };
     with(&scenes_lock::SCENES, ttls)
         .chain(with(&scenes_shared::SCENES, ttls))
+        .chain(with(&scenes_concurrency::SCENES, ttls))
         .chain(with(&scenes_many::SCENES, ttls))
         .chain(with(&scenes_table::SCENES, ttls))
         .chain(with(&scenes_once::SCENES, ttls))

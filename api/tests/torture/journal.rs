@@ -94,6 +94,11 @@ pub(crate) enum Op {
     TakePermits,
     WaitPermits,
     ReleasePermits,
+    TakeSlots,
+    WaitSlots,
+    ReleaseSlots,
+    AllowSlots,
+    MakeSlots,
     Several,
     SeveralWait,
     ReleaseSeveral,
@@ -106,7 +111,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 84] = [
+    pub(crate) const ALL: [(Self, &'static str); 89] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -185,6 +190,11 @@ impl Op {
         (Self::TakePermits, "permits: take"),
         (Self::WaitPermits, "permits: parked in the queue"),
         (Self::ReleasePermits, "permits: release"),
+        (Self::TakeSlots, "slots: take"),
+        (Self::WaitSlots, "slots: parked in the queue"),
+        (Self::ReleaseSlots, "slots: release"),
+        (Self::AllowSlots, "slots: change how many"),
+        (Self::MakeSlots, "slots: make the limiter"),
         (Self::Several, "several: acquire"),
         (Self::SeveralWait, "several: acquire, parked in the queues"),
         (Self::ReleaseSeveral, "several: release"),

@@ -26,6 +26,7 @@ mod report;
 mod scene;
 mod scenes_change;
 mod scenes_charge;
+mod scenes_concurrency;
 mod scenes_counter;
 mod scenes_limiter;
 mod scenes_lock;

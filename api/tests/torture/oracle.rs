@@ -157,6 +157,8 @@ fn kind(op: Op) -> Kind {
         | Op::UpgradeWait
         | Op::TakePermits
         | Op::WaitPermits
+        | Op::TakeSlots
+        | Op::WaitSlots
         | Op::Several
         | Op::SeveralWait => Kind::Grant,
         Op::Partition | Op::PartitionWait | Op::Table | Op::TableWait => Kind::Cover,
@@ -206,6 +208,9 @@ fn kind(op: Op) -> Kind {
         | Op::LeaveOthers
         | Op::RenewShare
         | Op::ReleasePermits
+        | Op::ReleaseSlots
+        | Op::AllowSlots
+        | Op::MakeSlots
         | Op::Stripe
         | Op::ReleaseSeveral
         | Op::ReleasePartition

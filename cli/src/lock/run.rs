@@ -1,6 +1,6 @@
 //! Runs a command under a lock: keeps the hold alive meanwhile, and releases it when the command has ended.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,12 +17,12 @@ impl Claim for Held<'_> {
     }
 }
 
-/// Runs `command` under `hold` and releases that when the command has ended. Must be called by the
-/// main thread.
+/// Runs `command` under `hold` and releases that when the command has ended. `exports` are what tells it what it
+/// holds, but for the token. Must be called by the main thread.
 pub(super) fn run(
     mut hold: Held<'_>,
     subject: Subject,
-    name: &OsStr,
+    mut exports: Vec<(&str, OsString)>,
     command: &[OsString],
     times: Times,
 ) -> Result<ExitCode, Error> {
@@ -35,10 +35,7 @@ pub(super) fn run(
     };
     hold.keep_alive(keep_alive).map_err(Error::Space)?;
     let told: Vec<String> = tokens.iter().map(u64::to_string).collect();
-    let exports = [
-        (super::KEY, name.to_owned()),
-        (super::TOKEN, told.join(" ").into()),
-    ];
+    exports.push((super::TOKEN, told.join(" ").into()));
     let mut supervisor = Supervisor::start(&mut hold, command, &exports, false, times)?;
     let watched = supervisor.watch();
     let (status, loss, was_in_front) = supervisor.finish(watched.is_err())?;

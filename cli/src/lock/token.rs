@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::wanted::{Held, Wanted};
 use super::{Args, Error};
-use crate::printable::Name;
+use crate::printable::{Key, Name};
 use crate::{output, span};
 use serde::Serialize;
 
@@ -16,6 +16,9 @@ struct Report {
     did: &'static str,
     #[serde(flatten)]
     name: Name,
+    /// Of a limiter.
+    #[serde(flatten)]
+    key: Option<Key>,
     token: u64,
     /// The lease from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +117,7 @@ fn report(did: &'static str, wanted: &Wanted<'_>, token: u64, ttl: Option<Durati
     Report {
         did,
         name: Name::new(&wanted.name()),
+        key: wanted.key().map(|key| Key::new(&key)),
         token,
         ttl_ns: ttl.map(span::nanoseconds),
     }

@@ -1,5 +1,5 @@
 //! What a command or a script is to hold: a lock, alone or beside others, that of a partition or of the table, or
-//! permits of a semaphore.
+//! permits of a semaphore or of a key of a limiter.
 //!
 //! Owns which of the library's calls that is, and how it is named in errors.
 
@@ -19,6 +19,8 @@ pub(super) enum Wanted<'s> {
     Alone(Lock<'s>),
     Shared(Lock<'s>),
     Permits(Semaphore<'s>, u32),
+    /// So many of a key of the limiter of this name.
+    Key(Vec<u8>, Semaphore<'s>, u32),
     /// The lock of the partition that this name is in.
     Partition(CoarseLock<'s>, Vec<u8>),
     Table(CoarseLock<'s>),
@@ -71,6 +73,7 @@ impl Held<'_> {
 pub(super) enum Kind {
     Lock,
     Semaphore,
+    Key,
     Partition,
     Table,
     Several,
@@ -82,7 +85,7 @@ impl<'s> Wanted<'s> {
         match self {
             Self::Alone(lock) | Self::Shared(lock) => vec![lock.name()],
             Self::Permits(semaphore, _) => vec![semaphore.name()],
-            Self::Partition(_, name) => vec![name.clone()],
+            Self::Partition(_, name) | Self::Key(name, ..) => vec![name.clone()],
             Self::Table(_) => Vec::new(),
             Self::Several(locks) => locks.names(),
         }
@@ -97,6 +100,7 @@ impl<'s> Wanted<'s> {
         match self {
             Self::Alone(_) | Self::Shared(_) => Kind::Lock,
             Self::Permits(..) => Kind::Semaphore,
+            Self::Key(..) => Kind::Key,
             Self::Partition(..) => Kind::Partition,
             Self::Table(_) => Kind::Table,
             Self::Several(_) => Kind::Several,
@@ -105,7 +109,18 @@ impl<'s> Wanted<'s> {
 
     /// How errors name it.
     pub(super) fn subject(&self) -> Subject {
-        Subject::new(self.kind(), &self.name())
+        match self.key() {
+            Some(key) => Subject::of_key(&key, &self.name()),
+            None => Subject::new(self.kind(), &self.name()),
+        }
+    }
+
+    /// The key, of a limiter's.
+    pub(super) fn key(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Key(_, key, _) => Some(key.name()),
+            _ => None,
+        }
     }
 
     pub(super) fn ttl(self, ttl: Duration) -> Result<Self> {
@@ -113,6 +128,7 @@ impl<'s> Wanted<'s> {
             Self::Alone(lock) => Self::Alone(lock.ttl(ttl)?),
             Self::Shared(lock) => Self::Shared(lock.ttl(ttl)?),
             Self::Permits(semaphore, permits) => Self::Permits(semaphore.ttl(ttl)?, permits),
+            Self::Key(limiter, key, permits) => Self::Key(limiter, key.ttl(ttl)?, permits),
             Self::Partition(lock, name) => Self::Partition(lock.ttl(ttl)?, name),
             Self::Table(lock) => Self::Table(lock.ttl(ttl)?),
             Self::Several(locks) => Self::Several(locks.ttl(ttl)?),
@@ -123,7 +139,9 @@ impl<'s> Wanted<'s> {
         let hold = match self {
             Self::Alone(lock) => lock.try_acquire(),
             Self::Shared(lock) => lock.try_acquire_shared(),
-            Self::Permits(semaphore, permits) => semaphore.try_acquire(*permits),
+            Self::Permits(semaphore, permits) | Self::Key(_, semaphore, permits) => {
+                semaphore.try_acquire(*permits)
+            }
             Self::Partition(lock, _) | Self::Table(lock) => lock.try_acquire(),
             Self::Several(locks) => return Ok(locks.try_acquire()?.map(Held::All)),
         };
@@ -134,7 +152,9 @@ impl<'s> Wanted<'s> {
         let acquire = match self {
             Self::Alone(lock) => lock.acquire_async(),
             Self::Shared(lock) => lock.acquire_shared_async(),
-            Self::Permits(semaphore, permits) => semaphore.acquire_async(*permits)?,
+            Self::Permits(semaphore, permits) | Self::Key(_, semaphore, permits) => {
+                semaphore.acquire_async(*permits)?
+            }
             Self::Partition(lock, _) | Self::Table(lock) => lock.acquire_async(),
             Self::Several(locks) => {
                 let acquire = locks.acquire_async();
@@ -147,7 +167,9 @@ impl<'s> Wanted<'s> {
     pub(super) fn release_token(&self, token: u64) -> Result<()> {
         match self {
             Self::Alone(lock) | Self::Shared(lock) => lock.release_token(token),
-            Self::Permits(semaphore, _) => semaphore.release_token(token),
+            Self::Permits(semaphore, _) | Self::Key(_, semaphore, _) => {
+                semaphore.release_token(token)
+            }
             Self::Partition(lock, _) | Self::Table(lock) => lock.release_token(token),
             // Said no to before.
             Self::Several(_) => Ok(()),
@@ -157,7 +179,9 @@ impl<'s> Wanted<'s> {
     pub(super) fn renew_token(&self, token: u64) -> Result<()> {
         match self {
             Self::Alone(lock) | Self::Shared(lock) => lock.renew_token(token),
-            Self::Permits(semaphore, _) => semaphore.renew_token(token),
+            Self::Permits(semaphore, _) | Self::Key(_, semaphore, _) => {
+                semaphore.renew_token(token)
+            }
             Self::Partition(lock, _) | Self::Table(lock) => lock.renew_token(token),
             Self::Several(_) => Ok(()),
         }
@@ -177,19 +201,16 @@ impl<'s> Wanted<'s> {
                         .any(|lock| lock.name == partition && is_held(lock))
             }
             Self::Table(_) => space.inspect_coarse()?.iter().any(is_held),
-            Self::Permits(_, permits) => {
-                let semaphores = space.semaphores(name)?;
-                let semaphore = semaphores.iter().find(|semaphore| semaphore.name == name);
-                semaphore.is_some_and(|semaphore| {
-                    let hold = semaphore.holds.iter().find(|hold| is_it(hold));
-                    hold.is_some_and(|hold| hold.permits + permits > semaphore.permits)
-                })
+            Self::Permits(semaphore, permits) | Self::Key(_, semaphore, permits) => {
+                let semaphore = semaphore.peek()?;
+                let hold = semaphore.holds.iter().find(|hold| is_it(hold));
+                hold.is_some_and(|hold| hold.permits + permits > semaphore.permits)
             }
         })
     }
 }
 
-/// What an error is about: `lock 'nightly'`, `partition of 'nightly'`, `table`.
+/// What an error is about: `lock 'nightly'`, `partition of 'nightly'`, `table`, `key 'ann' of 'uploads'`.
 #[derive(Debug)]
 pub(crate) struct Subject {
     what: &'static str,
@@ -201,6 +222,7 @@ impl Subject {
         let what = match kind {
             Kind::Lock => "lock",
             Kind::Semaphore => "semaphore",
+            Kind::Key => "key",
             Kind::Partition => "partition of",
             Kind::Table => "table",
             Kind::Several => "lock of several with",
@@ -208,6 +230,13 @@ impl Subject {
         Self {
             what,
             name: (kind != Kind::Table).then(|| Shown::of_bytes(name)),
+        }
+    }
+
+    pub(super) fn of_key(key: &[u8], limiter: &[u8]) -> Self {
+        Self {
+            name: Some(Shown::of_bytes(key).of_limiter(limiter)),
+            ..Self::new(Kind::Key, key)
         }
     }
 }

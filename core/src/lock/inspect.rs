@@ -198,8 +198,8 @@ impl Engine {
             // As in `status`.
             fence(Acquire);
             let is_unchanged = Permit::decode(self.permit(index).load()) == permit;
-            if permit.is_active() && is_unchanged {
-                let since = Some(record.since_ns);
+            if permit.is_active() && is_unchanged && !record.is_void {
+                let since = record.since_ns;
                 let (by, until_us) = (permit.by, permit.until_us);
                 holds.push(HoldStatus {
                     amount: record.amount,
@@ -223,7 +223,8 @@ impl Engine {
         if !Objects::has_tokens(&self.region, at) {
             return None;
         }
-        (self.region.hasher.hash(&name) == name_hash).then_some(name)
+        let is_its = self.region.hasher.hash(&name) == name_hash;
+        is_its.then(|| Objects::told(&self.region, at, name))
     }
 
     pub(super) fn note_break(&self, name: &Name, token: u64, by: Process, now_ns: u64) {

@@ -3,7 +3,8 @@
 //!
 //! Owns finding them; how one leaves its pool is in [`crate::permit`].
 
-use super::{ACTIVE, CLAIMED, ENDED, Permit, for_each};
+use super::{ACTIVE, CLAIMED, ENDED, Permit, Verdict, for_each};
+use crate::concurrency::ConcurrencyRef;
 use crate::engine::Engine;
 use crate::object::Objects;
 use crate::pool::{Pool, Step, is_pooled};
@@ -27,16 +28,42 @@ pub(crate) enum Reaped {
     },
 }
 
+/// How often the members of a limiter's key are looked at while others join and leave. After that one may be refused for
+/// another that is void: which takes a change of the limiter and as many others at the same time.
+const LOOKS: u32 = 8;
+
 impl Engine {
     /// Ends the members of the pool with the word `raw` whose lease is over or, with `probe`, whose session is
     /// dead, and takes out all that have ended. Reads every permit in use.
     ///
     /// Others may join and leave all the while, and none of them makes this start anew: a member by the later
-    /// word was there before and found alive, or joined since, and then it was.
+    /// word was there before and found alive, or joined since, and then it was. Of a limiter's key that is not
+    /// enough, since what joined may be void: its members are looked at again then, a few times.
     pub(crate) fn reap(
         &self,
         cell: u32,
+        mut raw: u128,
+        by: SessionId,
+        now_ns: u64,
+        probe: bool,
+    ) -> Reaped {
+        let limiter = self.limiter_of(cell);
+        for _ in 1..LOOKS {
+            match self.reap_once(cell, raw, limiter, by, now_ns, probe) {
+                Reaped::Alive { raw: later, .. } if limiter.is_some() && later != raw => {
+                    raw = later
+                }
+                reaped => return reaped,
+            }
+        }
+        self.reap_once(cell, raw, limiter, by, now_ns, probe)
+    }
+
+    fn reap_once(
+        &self,
+        cell: u32,
         raw: u128,
+        limiter: Option<ConcurrencyRef>,
         by: SessionId,
         now_ns: u64,
         probe: bool,
@@ -57,14 +84,26 @@ impl Engine {
             let is_over = permit.phase == ENDED
                 || permit.has_expired(now_us)
                 || (probe && permit.by != by && !self.is_alive(permit.by));
-            if is_over {
-                // Whoever takes it out, or renews it first, the word is another then, or the permit is.
-                self.end_and_take_out(index, permit, now_ns);
-                has_ended = true;
-            } else {
-                is_certain &= self.is_permit_settled(index, permit);
-                until_us = until_us.min(permit.until_us);
-                sum = sum.saturating_add(self.permit_record(index).amount);
+            let verdict = match limiter {
+                _ if is_over => Verdict::Void,
+                None if self.is_permit_settled(index, permit) => Verdict::Stands,
+                None => {
+                    is_certain = false;
+                    Verdict::Stands
+                }
+                Some(limiter) => self.verdict(index, permit, || self.serial_of(limiter), now_ns),
+            };
+            match verdict {
+                Verdict::Void => {
+                    // Whoever takes it out, or renews it first, the word is another then, or the permit is.
+                    self.end_and_take_out(index, permit, now_ns);
+                    has_ended = true;
+                }
+                Verdict::Stands => {
+                    until_us = until_us.min(permit.until_us);
+                    sum = sum.saturating_add(self.permit_record(index).amount);
+                }
+                Verdict::Over => is_certain = false,
             }
             true
         });

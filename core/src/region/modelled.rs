@@ -3,7 +3,7 @@
 use super::{CELLS_PER_BLOCK, CHARGES, LINE, Region, Section, header};
 use crate::limiter::{overflow, slots_end};
 use crate::lock::deadlock::MARK;
-use crate::object::{OWN, Objects};
+use crate::object::{Kind, OWN, Objects};
 use crate::table::count_of;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -25,6 +25,15 @@ impl Region {
         }
     }
 
+    fn has_concurrency_limiter(&self) -> bool {
+        let section = &self.geometry.objects;
+        let cells = |block: u32| (0..CELLS_PER_BLOCK as usize).map(move |cell| (block, cell));
+        (0..section.units).flat_map(cells).any(|(block, cell)| {
+            let at = section.at(block) + LINE + cell * 64;
+            Objects::kind(self, at) == Kind::Concurrency as u8
+        })
+    }
+
     /// Makes loom's words of those that the threads of a model may touch, just before they start. A
     /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
     /// one, the limiters' where the cap allows for one key only, charges where it allows for two, and chunks where it
@@ -38,8 +47,8 @@ impl Region {
     /// - what a session says of its process is written before the threads start, and for people to read;
     /// - where to begin to look for a chunk is a hint;
     /// - what each session has created is compared with its share, which in memory is the whole;
-    /// - when a permit was granted is for people, and whose share it is of is asked only where there are
-    ///   shares;
+    /// - when a permit was granted is for people where there is no limiter whose keys it may be of, and whose
+    ///   share it is of is asked only where there are shares;
     /// - a table's *quiet* word and clock hand are looked at only when it is full. They are loom's where
     ///   it is full at the start. A lock can become idle at any moment, so that beside one that is not
     ///   idle no sweep leaves anything in the word; for limiter keys see the model at the cap.
@@ -87,12 +96,19 @@ impl Region {
             words(self.waiter_at(waiter) + 32, 1);
         }
         words(header::PERMITS_HIGH, 1);
+        let has_limiter = self.has_concurrency_limiter();
         for permit in 0..self.geometry.caps.permits {
             let at = self.permit_at(permit);
             self.wide(at).share();
             words(at + 16, 2);
-            for at in [32, 40, 48].map(|offset| at + offset) {
+            for at in [40, 48].map(|offset| at + offset) {
                 self.word(at).leave();
+            }
+            // What it says there of a limiter's key decides something.
+            if has_limiter {
+                self.word(at + 32).share();
+            } else {
+                self.word(at + 32).leave();
             }
         }
         let table = |counters: usize, cap: u32, section: &Section, cell_bytes: usize| {

@@ -4,7 +4,8 @@
 //! on the way leaves the old one in place. Meanwhile the kernel locks of all sessions are held: nobody
 //! can open a session in the old region, and who tries after finds it replaced.
 //!
-//! Carried over: every fence and counter, every limiter with its overrides and its keys' state, every once that is done and whose
+//! Carried over: every fence and counter, every limiter with its overrides and its keys' state, every concurrency
+//! limiter, every once that is done and whose
 //! result is kept, region time, and that tokens never go back. Locks are not: none is held. Nor is it that
 //! attempts at a once ended unfinished.
 
@@ -65,6 +66,7 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
         .and_then(|()| carry_counters(&old, &new, now_ns))
         .and_then(|()| carry_onces(&old, &new, now_ns))
         .and_then(|()| carry_limiters(&old, &new, now_ns))
+        .and_then(|()| carry_concurrency(&old, &new, now_ns))
         .map_err(|error| match error {
             // Nobody shares the new region yet.
             Error::ShareExceeded { what, used } => Error::Full { what, cap: used },
@@ -316,6 +318,15 @@ fn carry_overrides(
                 carry_level(old, &before, new, &after);
             }
         }
+    }
+    Ok(())
+}
+
+/// Opens every concurrency limiter in `new` as it is. Nobody has anything of its keys.
+fn carry_concurrency(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    let by = SessionId::DETACHED;
+    for limiter in old.concurrency_statuses(b"", now_ns) {
+        new.open_concurrency(&limiter.name, limiter.capacity, false, by, now_ns, |_| {})?;
     }
     Ok(())
 }

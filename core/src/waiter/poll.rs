@@ -41,7 +41,7 @@ pub enum Poll {
 }
 
 impl Engine {
-    /// Takes the lock if it is the waiter's turn. `probe`: also look for the dead, with system calls; wanted at
+    /// Takes the lock if it is the waiter's turn. After an error the wait goes on, until it is cancelled. `probe`: also look for the dead, with system calls; wanted at
     /// the first poll and whenever `look_again_ns` has come.
     pub fn poll(
         &self,
@@ -115,6 +115,9 @@ impl Engine {
                 self.leave(ticket);
                 return Ok(Poll::Moved);
             }
+            if let Wants::Slots { amount, limiter } = ticket.wants {
+                self.check_slots(limiter, amount)?;
+            }
             let probe_ns = now_ns.saturating_add(PROBE_NS);
             match self.answer(&found, ticket.wants, asker) {
                 Answer::Yes => {
@@ -124,7 +127,7 @@ impl Engine {
                             self.leave(ticket);
                             // Who shares may not be the only one whose turn it is.
                             let wake = match ticket.wants {
-                                Wants::Shared | Wants::Permits { .. } => {
+                                Wants::Shared | Wants::Permits { .. } | Wants::Slots { .. } => {
                                     self.hand_on_now(found.cell, now_ns)
                                 }
                                 _ => None,

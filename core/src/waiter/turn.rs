@@ -149,7 +149,7 @@ impl Engine {
             amount if Objects::is_lock(&self.region, self.objects.at(cell)) => {
                 amount == 1 && pool.mode() == Mode::Shared
             }
-            amount => pool.used.saturating_add(amount) <= pool.terms,
+            amount => pool.used.saturating_add(amount) <= self.capacity_in(cell, pool),
         }
     }
 

@@ -96,6 +96,15 @@ impl Engine {
         }
     }
 
+    /// Raises all who wait for one of these cells.
+    pub(crate) fn raise_all(&self, is_of: impl Fn(u32) -> bool, mut wake: impl FnMut(Wake)) {
+        let mut from = 0;
+        while let Some(slot) = self.next_of(&is_of, from) {
+            wake(self.raise(slot));
+            from = slot + 1;
+        }
+    }
+
     /// Raises the first of those who wait for what the coarse lock in `cell` kept from them, of the slots
     /// from `from` on.
     pub(crate) fn wake_beneath(&self, cell: u32, from: u32) -> Option<Wake> {

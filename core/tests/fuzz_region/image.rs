@@ -219,7 +219,7 @@ impl Input for Image {
 type Base = (&'static str, fn(&Path));
 
 /// The valid regions by name, each with what has been done in it.
-const BASES: [Base; 11] = [
+const BASES: [Base; 12] = [
     ("fresh", |path| drop(roomy(path))),
     ("in use", in_use),
     ("of another boot", in_use),
@@ -231,6 +231,7 @@ const BASES: [Base; 11] = [
     ("shared", shared),
     ("a call left", |path| call_left(path, UNDECIDED)),
     ("a call left decided", |path| call_left(path, DECIDED)),
+    ("limited", limited),
 ];
 
 /// Which of them is opened as one that the machine's last boot left behind.
@@ -451,6 +452,26 @@ fn shared(path: &Path) {
                 .unwrap();
         }
         engine.enqueue(&name, me, 0, 60 * SECOND).unwrap();
+    }
+}
+
+/// Keys of limiters, of every length, of which some are held and others waited for.
+fn limited(path: &Path) {
+    let engine = roomy(path);
+    let me = session(&engine);
+    for (bytes, capacity) in [(NAMES[0], CAPACITY), (NAMES[5], 1)] {
+        let limiter = engine
+            .open_concurrency(bytes, capacity, false, me, 0, |_| {})
+            .unwrap();
+        for bytes in [NAMES[0], NAMES[2], NAMES[5]] {
+            let key = engine.slots_name(limiter, bytes).unwrap();
+            let wants = Wants::slots(capacity, limiter).unwrap();
+            let attempt = engine.try_get(&key, wants, me, 0, 30 * SECOND).unwrap();
+            assert!(matches!(attempt, Attempt::Granted(_)));
+            engine
+                .enqueue_for(&[key], wants, me, 0, 60 * SECOND)
+                .unwrap();
+        }
     }
 }
 

@@ -16,9 +16,9 @@ use world::World;
 proptest! {
     #![proptest_config(model_config())]
 
-    // property 1, property 2, property 3, property 4, property 5, property 6
+    // property 1, property 2, property 3, property 4, property 5, property 6, property 12
     #[test]
-    fn shared_locks_and_semaphores_do_what_a_naive_model_does(
+    fn shared_locks_and_semaphores_and_keys_of_limiters_do_what_a_naive_model_does(
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut world = World::new();

@@ -1,6 +1,6 @@
-//! The model: a lock or a semaphore as its documentation has it.
+//! The model: a lock, a semaphore or a limiter's key as its documentation has it.
 
-use crate::step::{CAPACITY, SEMAPHORE, Want};
+use crate::step::{CAPACITY, Want, has_permits};
 
 /// Who a hold belongs to: the n-th session ever opened, or nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +39,28 @@ pub(crate) struct Now<'a> {
     pub(crate) is_open: &'a [bool],
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Thing {
+    /// Of what has permits.
+    pub(crate) capacity: u32,
     pub(crate) grants: u64,
     /// Those that are over stay, until it is known that the engine has ended them too.
     pub(crate) holds: Vec<Hold>,
     /// The id of the hold that waits to have the lock alone.
     pub(crate) upgrading: Option<usize>,
     pub(crate) queue: Vec<Wait>,
+}
+
+impl Default for Thing {
+    fn default() -> Self {
+        Self {
+            capacity: CAPACITY,
+            grants: 0,
+            holds: Vec::new(),
+            upgrading: None,
+            queue: Vec::new(),
+        }
+    }
 }
 
 impl Now<'_> {
@@ -81,13 +95,14 @@ impl Thing {
 
     /// Whether one who wants it so could have it beside these holds.
     pub(crate) fn has_room<'a>(
+        &self,
         number: usize,
         mut beside: impl Iterator<Item = &'a Hold>,
         is_upgrading: bool,
         want: Want,
     ) -> bool {
-        if number == SEMAPHORE {
-            return beside.map(|hold| hold.want.amount).sum::<u32>() + want.amount <= CAPACITY;
+        if has_permits(number) {
+            return beside.map(|hold| hold.want.amount).sum::<u32>() + want.amount <= self.capacity;
         }
         (want.alone || !is_upgrading) && beside.all(|hold| !hold.want.alone && !want.alone)
     }
@@ -101,14 +116,14 @@ impl Thing {
         want: Want,
         now: &Now<'_>,
     ) -> bool {
-        let is_shared = |want: Want| number != SEMAPHORE && !want.alone;
+        let is_shared = |want: Want| !has_permits(number) && !want.alone;
         let is_in_the_way = |wait: &&Wait| match wait.aim {
             Aim::Upgrade(_) => false,
             Aim::Anew(other) => now.waits(wait) && !(is_shared(want) && is_shared(other)),
         };
         let is_upgrading = self.upgrading(now).is_some();
         let before = self.queue.iter().take_while(|wait| Some(wait.id) != id);
-        Self::has_room(number, self.living(now), is_upgrading, want)
+        self.has_room(number, self.living(now), is_upgrading, want)
             && !before.filter(is_in_the_way).any(|_| true)
     }
 
@@ -126,7 +141,7 @@ impl Thing {
         let first = self.queue.iter().find(|wait| !upgrades(wait));
         first.is_some_and(|wait| match wait.aim {
             Aim::Anew(want) if now.waits(wait) => {
-                Self::has_room(number, self.holds.iter(), self.upgrading.is_some(), want)
+                self.has_room(number, self.holds.iter(), self.upgrading.is_some(), want)
             }
             _ => false,
         })

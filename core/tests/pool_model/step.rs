@@ -1,16 +1,22 @@
-//! One step of a case: what an actor may ask of a lock or a semaphore.
+//! One step of a case: what an actor may ask of a lock, a semaphore or a limiter's key.
 
 use proptest::prelude::*;
 
 /// Actors, each with a session of its own at any moment.
 pub(crate) const SESSIONS: usize = 3;
-/// Two locks and a semaphore between them, by number.
-pub(crate) const THINGS: usize = 3;
+/// Two locks and a semaphore between them, by number, and a key of a concurrency limiter.
+pub(crate) const THINGS: usize = 4;
 pub(crate) const SEMAPHORE: usize = 1;
-/// How many permits the semaphore has.
+pub(crate) const SLOTS: usize = 3;
+/// How many permits the semaphore has, and the key at first.
 pub(crate) const CAPACITY: u32 = 3;
 
-/// What is wanted of a thing: of a lock, beside others or alone; of the semaphore, so many.
+/// Whether what is wanted of a thing are permits.
+pub(crate) fn has_permits(thing: usize) -> bool {
+    thing == SEMAPHORE || thing == SLOTS
+}
+
+/// What is wanted of a thing: of a lock, beside others or alone; of the others, so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) alone: bool,
@@ -83,6 +89,9 @@ pub(crate) enum Step {
     Break {
         thing: usize,
     },
+    Change {
+        capacity: u32,
+    },
     Reopen {
         who: usize,
     },
@@ -132,6 +141,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         }),
         3 => any_one.prop_map(|grant| Step::Downgrade { grant }),
         1 => thing.clone().prop_map(|thing| Step::Break { thing }),
+        2 => (1..=CAPACITY + 1).prop_map(|capacity| Step::Change { capacity }),
         1 => who.prop_map(|who| Step::Reopen { who }),
         2 => thing.prop_map(|thing| Step::Look { thing }),
     ]

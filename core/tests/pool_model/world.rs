@@ -1,13 +1,13 @@
 //! The model beside an engine that takes the same steps.
 
 use crate::rules::{Aim, Hold, Holder, Now, Thing, Wait};
-use crate::step::{CAPACITY, SEMAPHORE, SESSIONS, Step, THINGS, Want};
+use crate::step::{CAPACITY, SEMAPHORE, SESSIONS, SLOTS, Step, THINGS, Want, has_permits};
 use crate::support::{FLOOR, NAMES, SMALL, engine, session};
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Attempt, Grant, HoldOf, Released, Renewed, Upgrade};
 use sprag_core::session::Process;
 use sprag_core::waiter::{Poll, Ticket};
-use sprag_core::{Engine, Error, Name, SessionId};
+use sprag_core::{ConcurrencyRef, Engine, Error, Name, SessionId};
 
 /// Holds and waits at one time stay below what the region has room for.
 const MOST: usize = 40;
@@ -29,6 +29,7 @@ struct Waiting {
 
 pub(crate) struct World {
     engine: Engine,
+    limiter: ConcurrencyRef,
     now_ns: u64,
     /// Every session ever opened, and whether it still is.
     sessions: Vec<SessionId>,
@@ -42,17 +43,23 @@ pub(crate) struct World {
 }
 
 fn of(thing: usize) -> HoldOf {
-    if thing == SEMAPHORE {
-        HoldOf::Semaphore
-    } else {
-        HoldOf::Lock
+    match thing {
+        SEMAPHORE => HoldOf::Semaphore,
+        SLOTS => HoldOf::Slots,
+        _ => HoldOf::Lock,
     }
 }
 
 impl World {
     pub(crate) fn new() -> Self {
+        let engine = engine(SMALL);
+        let by = SessionId::DETACHED;
+        let limiter = engine
+            .open_concurrency(b"limiter", CAPACITY, false, by, 0, |_| {})
+            .unwrap();
         let mut world = Self {
-            engine: engine(SMALL),
+            engine,
+            limiter,
             now_ns: 12_345,
             sessions: Vec::new(),
             is_open: Vec::new(),
@@ -80,7 +87,10 @@ impl World {
     }
 
     fn name(&self, thing: usize) -> Name {
-        self.engine.lock_name(NAMES[thing]).unwrap()
+        match thing {
+            SLOTS => self.engine.slots_name(self.limiter, NAMES[0]).unwrap(),
+            _ => self.engine.lock_name(NAMES[thing]).unwrap(),
+        }
     }
 
     fn now(&self) -> Now<'_> {
@@ -90,8 +100,9 @@ impl World {
         }
     }
 
-    fn wants(thing: usize, want: Want) -> Wants {
+    fn wants(&self, thing: usize, want: Want) -> Wants {
         match thing {
+            SLOTS => Wants::slots(want.amount, self.limiter).unwrap(),
             SEMAPHORE => Wants::permits(want.amount, CAPACITY).unwrap(),
             _ if want.alone => Wants::Exclusive,
             _ => Wants::Shared,
@@ -122,7 +133,7 @@ impl World {
         let (hold, until_us) = (self.id(), self.until_us(lease_ns));
         self.check_grant(thing, until_us, &grant);
         // Of what was over nothing is left beside one who has it alone.
-        if want.alone && thing != SEMAPHORE {
+        if want.alone && !has_permits(thing) {
             self.things[thing].holds.clear();
         }
         self.things[thing].holds.push(Hold {
@@ -278,8 +289,13 @@ impl World {
         let ticket = &self.waits[index].ticket;
         let answer = self
             .engine
-            .poll(ticket, &name, by, self.now_ns, lease_ns, true)
-            .unwrap();
+            .poll(ticket, &name, by, self.now_ns, lease_ns, true);
+        if let Aim::Anew(want) = aim
+            && self.is_above(thing, want, &answer)
+        {
+            return self.cancel(index);
+        }
+        let answer = answer.unwrap();
         match aim {
             Aim::Anew(want) => {
                 let may_have = self.things[thing].may_have(thing, Some(id), want, &self.now());
@@ -323,6 +339,53 @@ impl World {
         }
     }
 
+    /// Whether it was said that more is wanted than there can be, which must be when that is so.
+    fn is_above<T>(&self, thing: usize, want: Want, answer: &Result<T, Error>) -> bool {
+        let is_above = thing == SLOTS && want.amount > self.things[SLOTS].capacity;
+        let is_told = matches!(answer, Err(Error::AboveCapacity { capacity, asked, .. })
+            if (*capacity, *asked) == (self.things[SLOTS].capacity, want.amount));
+        // property 8
+        assert_eq!(is_told, is_above);
+        is_above
+    }
+
+    fn cancel(&mut self, index: usize) {
+        let (id, thing) = (self.waits[index].id, self.waits[index].thing);
+        let aim = self.things[thing]
+            .queue
+            .iter()
+            .find(|wait| wait.id == id)
+            .unwrap()
+            .aim;
+        let wait = self.left(index);
+        if let Aim::Upgrade(hold) = aim
+            && self.things[thing].upgrading == Some(hold)
+        {
+            self.things[thing].upgrading = None;
+        }
+        let mut woken = false;
+        self.engine
+            .cancel(wait.ticket, self.now_ns, |_| woken = true);
+        // property 6
+        self.check_wake(thing, woken);
+    }
+
+    /// Another capacity for the limiter's key.
+    fn change(&mut self, capacity: u32) {
+        let mut woken = 0;
+        let (by, now_ns) = (SessionId::DETACHED, self.now_ns);
+        let wake = |_| woken += 1;
+        self.engine
+            .open_concurrency(b"limiter", capacity, true, by, now_ns, wake)
+            .unwrap();
+        let model = &mut self.things[SLOTS];
+        let is_another = std::mem::replace(&mut model.capacity, capacity) != capacity;
+        assert!(
+            !is_another || woken >= self.waits.iter().filter(|wait| wait.thing == SLOTS).count(),
+            "one who waits was not told of another capacity"
+        );
+    }
+
     /// The wait is over.
     fn left(&mut self, index: usize) -> Waiting {
         let wait = self.waits.remove(index);
@@ -335,16 +398,19 @@ impl World {
     fn enqueue(&mut self, session: usize, thing: usize, wants: Wants, aim: Aim, for_ns: u64) {
         let until_ns = self.now_ns.saturating_add(for_ns);
         let (name, by) = (self.name(thing), self.sessions[session]);
-        let ticket = self
-            .engine
-            .enqueue_for(
-                std::slice::from_ref(&name),
-                wants,
-                by,
-                self.now_ns,
-                until_ns,
-            )
-            .unwrap();
+        let ticket = self.engine.enqueue_for(
+            std::slice::from_ref(&name),
+            wants,
+            by,
+            self.now_ns,
+            until_ns,
+        );
+        if let Aim::Anew(want) = aim
+            && self.is_above(thing, want, &ticket)
+        {
+            return;
+        }
+        let ticket = ticket.unwrap();
         let id = self.id();
         self.things[thing].queue.push(Wait {
             id,
@@ -373,7 +439,7 @@ impl World {
         }
         let lives = self.lives(granted);
         let answer = self.engine.try_upgrade(&grant, self.now_ns, lease_ns);
-        if thing == SEMAPHORE {
+        if has_permits(thing) {
             let is_refused =
                 matches!(answer, Err(Error::NotALock { token }) if token == grant.token);
             // property 8
@@ -434,7 +500,7 @@ impl World {
         } = granted;
         let lives = self.lives(granted);
         let answer = self.engine.downgrade(&grant, self.now_ns);
-        if thing == SEMAPHORE {
+        if has_permits(thing) {
             // property 8
             assert!(if lives {
                 answer.is_err()
@@ -480,12 +546,12 @@ impl World {
                 let session = self.actors[who];
                 let may_have = self.things[thing].may_have(thing, None, want, &self.now());
                 let (name, by) = (self.name(thing), self.sessions[session]);
-                let wants = Self::wants(thing, want);
-                match self
-                    .engine
-                    .try_get(&name, wants, by, now_ns, lease_ns)
-                    .unwrap()
-                {
+                let wants = self.wants(thing, want);
+                let answer = self.engine.try_get(&name, wants, by, now_ns, lease_ns);
+                if self.is_above(thing, want, &answer) {
+                    return;
+                }
+                match answer.unwrap() {
                     Attempt::Granted(grant) => {
                         assert!(may_have, "granted while held or queued for");
                         self.grant(thing, session, want, lease_ns, grant);
@@ -500,7 +566,7 @@ impl World {
                 for_ns,
             } => {
                 if self.waits.len() < MOST && self.living() < MOST {
-                    let wants = Self::wants(thing, want);
+                    let wants = self.wants(thing, want);
                     self.enqueue(self.actors[who], thing, wants, Aim::Anew(want), for_ns);
                 }
             }
@@ -510,26 +576,9 @@ impl World {
                 }
             }
             Step::Cancel { wait } => {
-                let Some(index) = wait.checked_rem(self.waits.len()) else {
-                    return;
-                };
-                let (id, thing) = (self.waits[index].id, self.waits[index].thing);
-                let aim = self.things[thing]
-                    .queue
-                    .iter()
-                    .find(|wait| wait.id == id)
-                    .unwrap()
-                    .aim;
-                let wait = self.left(index);
-                if let Aim::Upgrade(hold) = aim
-                    && self.things[thing].upgrading == Some(hold)
-                {
-                    self.things[thing].upgrading = None;
+                if let Some(index) = wait.checked_rem(self.waits.len()) {
+                    self.cancel(index);
                 }
-                let mut woken = false;
-                self.engine.cancel(wait.ticket, now_ns, |_| woken = true);
-                // property 6
-                self.check_wake(thing, woken);
             }
             Step::Release { grant } => {
                 if let Some(granted) = self.chosen(grant) {
@@ -626,6 +675,7 @@ impl World {
                 }
             }
             Step::Break { thing } => self.break_lock(thing),
+            Step::Change { capacity } => self.change(capacity),
             Step::Reopen { who } => self.reopen(who),
             Step::Look { thing } => self.look(thing),
         }
@@ -646,7 +696,7 @@ impl World {
     }
 
     fn break_lock(&mut self, thing: usize) {
-        if thing == SEMAPHORE {
+        if has_permits(thing) {
             return;
         }
         let is_held = self.things[thing].living(&self.now()).next().is_some();
@@ -680,7 +730,15 @@ impl World {
         let (model, now) = (&self.things[thing], self.now());
         let mut expected: Vec<u64> = model.living(&now).map(|hold| hold.token).collect();
         expected.sort_unstable();
-        let (holds, waiters) = if thing == SEMAPHORE {
+        let (holds, waiters) = if thing == SLOTS {
+            let seen = self.engine.concurrency_statuses(b"", self.now_ns);
+            assert_eq!(seen[0].capacity, model.capacity);
+            let key = seen[0].keys.first();
+            key.map_or_else(Default::default, |key| {
+                assert_eq!((&key.name[..], key.capacity), (NAMES[0], model.capacity));
+                (key.holds.clone(), key.waiters)
+            })
+        } else if thing == SEMAPHORE {
             let mut seen = None;
             self.engine
                 .for_each_semaphore(NAMES[thing], self.now_ns, |status| {
@@ -720,6 +778,7 @@ impl World {
             self.reopen(who);
         }
         let me = self.sessions[self.actors[0]];
+        self.change(CAPACITY);
         for thing in 0..THINGS {
             let name = self.name(thing);
             let detached = self.things[thing].holds.iter();
@@ -727,7 +786,7 @@ impl World {
                 self.engine
                     .release_by_name(of(thing), &name, hold.token, self.now_ns);
             }
-            let all = Self::wants(
+            let all = self.wants(
                 thing,
                 Want {
                     alone: true,

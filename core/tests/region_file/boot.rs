@@ -37,6 +37,14 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
     for lane in 0..40 {
         before.striped_add(&striped, lane, 3).unwrap();
     }
+    let limiter = before
+        .open_concurrency(b"limiter", 1, false, me, 0, |_| {})
+        .unwrap();
+    let key = before.slots_name(limiter, b"key").unwrap();
+    let slots = Wants::slots(1, limiter).unwrap();
+    let Attempt::Granted(slot) = before.try_get(&key, slots, me, 0, 7_200 * SECOND).unwrap() else {
+        panic!("nobody has any");
+    };
     let done = store(&before, me, b"done", b"result", 0);
     let several = [b"one".as_slice(), b"two"].map(|name| before.lock_name(name).unwrap());
     let Attempt::Granted(all) = before
@@ -79,6 +87,9 @@ fn after_another_boot_holds_and_waits_are_gone_and_tokens_go_on_upward() {
         after.renew(&held, now_ns, SECOND).unwrap(),
         sprag_core::lock::Renewed::NotHeld
     );
+    assert_eq!(after.concurrency(b"limiter").unwrap(), Some(limiter));
+    let attempt = after.try_get(&key, slots, me, now_ns, SECOND).unwrap();
+    assert!(matches!(attempt, Attempt::Granted(grant) if grant.token > slot.token));
     assert_eq!(after.fence_highest(&fence), 77);
     assert_eq!(after.counter_get(&counter), -77);
     assert_eq!(after.counter_get(&many), 120);

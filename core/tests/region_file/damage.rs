@@ -4,6 +4,7 @@
 use crate::everything::use_everything;
 use crate::fuzz::interesting;
 use crate::support::*;
+use sprag_core::admission::Wants;
 use sprag_core::region::file;
 use sprag_core::session::Process;
 use sprag_core::{Error, Finding, Limit, TOKEN_MAX};
@@ -230,9 +231,15 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
         .set_override(&limiter, b"own", own, me, || 0)
         .unwrap();
     store(&engine, me, b"done", &[b'r'; 60], 0);
+    let uploads = engine
+        .open_concurrency(b"uploads", 2, false, me, 0, |_| {})
+        .unwrap();
+    let key = engine.slots_name(uploads, b"ann").unwrap();
+    let wants = Wants::slots(1, uploads).unwrap();
+    engine.try_get(&key, wants, me, 0, SECOND).unwrap();
     let check = engine.check_region();
     assert_eq!(check.findings, []);
-    assert_eq!((check.live, check.claimed, check.retired), (24, 0, 0));
+    assert_eq!((check.live, check.claimed, check.retired), (26, 0, 0));
     assert_eq!((check.limiter_keys, check.waits), (2, 0));
 
     let good = std::fs::read(&path).unwrap();
@@ -246,7 +253,7 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     // What it says of its slot lies 8 bytes into the cell of an override.
     let own = find(b"\x03\0apiown") - 24;
     let key = find(b"kez\0\0\0\0\0\0\0\0\0\0\0\0\0");
-    let cases: [Case; 10] = [
+    let cases: [Case; 11] = [
         ("an override's limit", own + 8, vec![99], |f| {
             matches!(f, Finding::Override { slot: 98, .. })
         }),
@@ -280,6 +287,12 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
         ("a result's length", result - 2, vec![0xff], |f| {
             matches!(f, Finding::Result { .. })
         }),
+        (
+            "a limiter that allows none",
+            find(b"uploads") - 16,
+            vec![0; 8],
+            |f| matches!(f, Finding::Definition { .. }),
+        ),
         ("a counter", 256, vec![99], |f| {
             matches!(f, Finding::Count { counted: 99, .. })
         }),

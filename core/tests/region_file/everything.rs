@@ -122,6 +122,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
     engine.for_each_counter(b"", |_, _| {});
     engine.for_each_once(b"", 0, |_, _| {});
     engine.for_each_semaphore(b"", 0, |_| {});
+    engine.concurrency_statuses(b"", 0);
     engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
     engine.for_each_override(b"", |_, _, limit| drop(limit.to_string()));
     engine.breaks();
@@ -335,7 +336,7 @@ fn use_once(
     note(answers, begun);
 }
 
-/// What several hold at once: shares of a lock and permits of a semaphore, under one name.
+/// What several hold at once: shares of a lock, permits of a semaphore and of a limiter's key, under one name.
 fn use_pools(
     engine: &Engine,
     bytes: &[u8],
@@ -346,8 +347,29 @@ fn use_pools(
     answers: &mut Answers,
 ) {
     let name = engine.lock_name(bytes).unwrap();
-    let permits = Wants::permits(random.u32(1..=CAPACITY), CAPACITY).unwrap();
-    for (of, wants) in [(HoldOf::Lock, Wants::Shared), (HoldOf::Semaphore, permits)] {
+    let amount = random.u32(1..=CAPACITY);
+    let permits = Wants::permits(amount, CAPACITY).unwrap();
+    let mut pools = vec![
+        (HoldOf::Lock, name.clone(), Wants::Shared),
+        (HoldOf::Semaphore, name, permits),
+    ];
+    let (capacity, update) = (random.u32(1..=CAPACITY), random.bool());
+    match engine.open_concurrency(b"uploads", capacity, update, by, now_ns, |wake| {
+        engine.to_wake(wake);
+    }) {
+        Ok(limiter) => {
+            let (key, wants) = (
+                engine.slots_name(limiter, bytes),
+                Wants::slots(amount, limiter),
+            );
+            pools.push((HoldOf::Slots, key.unwrap(), wants.unwrap()));
+            engine.concurrency_name(limiter);
+            note(answers, engine.concurrency_capacity(limiter));
+        }
+        Err(error) => drop(answers.insert(kind(&error))),
+    }
+    for (of, name, wants) in pools {
+        engine.permits_status(of, &name, now_ns);
         let attempt = engine.try_get(&name, wants, by, now_ns, lease_ns);
         if let Ok(Attempt::Granted(grant)) = attempt {
             answers.insert("shared");
@@ -441,6 +463,8 @@ pub(crate) fn kind(error: &Error) -> &'static str {
         Error::CounterOverflow { .. } => "counter overflow",
         Error::NoBounds { .. } => "no bounds",
         Error::CapacityDiffers { .. } => "another capacity",
+        Error::ConcurrencyDiffers { .. } => "another number at once",
+        Error::AboveCapacity { .. } => "above capacity",
         Error::NotALock { .. } => "not a lock",
         Error::TokensExhausted { .. } => "no more tokens",
         Error::Incompatible { found, .. } if found.starts_with("version") => "another version",
@@ -470,6 +494,7 @@ pub(crate) fn kind_of_finding(finding: &Finding) -> &'static str {
         Finding::Charge { .. } => "charge",
         Finding::Wait { .. } => "wait",
         Finding::Members { .. } => "members",
+        Finding::Definition { .. } => "definition",
         _ => "a finding that is new",
     }
 }

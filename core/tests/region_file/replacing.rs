@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use sprag_core::admission::Wants;
-use sprag_core::lock::Coarse;
+use sprag_core::lock::{Attempt, Coarse};
 use sprag_core::once::Begun;
 use sprag_core::region::Caps;
 use sprag_core::region::file::{self, OpenOptions};
@@ -117,6 +117,10 @@ fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
     let (directory, path) = place();
     let shared = OpenOptions {
         group_shared: true,
+        caps: Caps {
+            key_chunks: 100,
+            ..CAPS
+        },
         ..OPTIONS
     };
     let before = try_open(&path, &shared).unwrap();
@@ -154,8 +158,17 @@ fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
     let limiter = before.open_limiter(b"api", limit, false, me, 0).unwrap();
     let allowed = |engine: &sprag_core::Engine, limiter, key: &[u8], by, cost| {
         let checked = engine.check(limiter, key, cost, by, SECOND).unwrap();
+        assert!(!checked.is_overflow, "there is room for every key");
         checked.decision.is_allowed()
     };
+    for (name, capacity) in [(&b"a limiter whose name is long"[..], 3), (b"api", 7)] {
+        let limiter = before.open_concurrency(name, capacity, false, me, 0, |_| {});
+        let limiter = limiter.unwrap();
+        let key = before.slots_name(limiter, name).unwrap();
+        let wants = Wants::slots(capacity, limiter).unwrap();
+        let attempt = before.try_get(&key, wants, me, 0, SECOND).unwrap();
+        assert!(matches!(attempt, Attempt::Granted(_)));
+    }
     assert!(allowed(&before, &limiter, b"used up", me, 10));
     assert!(allowed(&before, &limiter, &long, me, 9));
     assert!(!allowed(&before, &limiter, b"used up", me, 1));
@@ -202,6 +215,14 @@ fn resizing_keeps_fences_counters_limiters_results_time_and_that_tokens_rise() {
         let kept = after.begin(&once, me, 3_599 * SECOND, SECOND).unwrap();
         assert_eq!(kept, Begun::Done(result));
         assert!(store(&after, me, name, b"", 3_601 * SECOND) > token);
+    }
+    for (name, capacity) in [(&b"a limiter whose name is long"[..], 3), (b"api", 7)] {
+        let limiter = after.concurrency(name).unwrap().unwrap();
+        assert_eq!(after.concurrency_capacity(limiter).unwrap(), capacity);
+        let key = after.slots_name(limiter, name).unwrap();
+        let wants = Wants::slots(capacity, limiter).unwrap();
+        let attempt = after.try_get(&key, wants, me, SECOND, SECOND).unwrap();
+        assert!(matches!(attempt, Attempt::Granted(_)), "nobody has any");
     }
     let limiter = after.limiter(b"api").unwrap().unwrap();
     assert_eq!(limiter.limit(), limit);

@@ -2,6 +2,7 @@
 #![cfg(loom)]
 
 mod coarse;
+mod concurrency;
 mod counter;
 mod deadlock;
 mod fence;

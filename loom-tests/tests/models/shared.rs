@@ -7,10 +7,10 @@ use sprag_core::waiter::{Poll, Sleeper, Ticket, Wake};
 use sprag_core::{Engine, Name, SessionId};
 use sprag_loom_tests::{CAPS, MS, both, engine, model};
 
-const LEASE: u64 = 1_000 * MS;
-const DEADLINE: u64 = 2_000 * MS;
+pub(crate) const LEASE: u64 = 1_000 * MS;
+pub(crate) const DEADLINE: u64 = 2_000 * MS;
 
-fn get(engine: &Engine, name: &Name, wants: Wants, by: SessionId) -> Option<Grant> {
+pub(crate) fn get(engine: &Engine, name: &Name, wants: Wants, by: SessionId) -> Option<Grant> {
     match engine.try_get(name, wants, by, MS, LEASE).unwrap() {
         Attempt::Granted(grant) => Some(grant),
         Attempt::Busy => None,
@@ -21,7 +21,7 @@ fn share(engine: &Engine, name: &Name, by: SessionId) -> Grant {
     get(engine, name, Wants::Shared, by).expect("nobody has it alone")
 }
 
-fn release(engine: &Engine, grant: &Grant) -> Option<Wake> {
+pub(crate) fn release(engine: &Engine, grant: &Grant) -> Option<Wake> {
     match engine.release(grant, || MS) {
         Released::Done { wake } => wake,
         Released::NotHeld => panic!("only the holder: a hold was ended by someone else"),
@@ -29,7 +29,7 @@ fn release(engine: &Engine, grant: &Grant) -> Option<Wake> {
 }
 
 /// Checks that the region agrees with itself, and that all can be had by one when nobody has anything.
-fn check_all_is_back(engine: &Engine, name: &Name, all: Wants, by: SessionId) {
+pub(crate) fn check_all_is_back(engine: &Engine, name: &Name, all: Wants, by: SessionId) {
     let found = engine.check_region().findings;
     assert!(found.is_empty(), "counted once: {found:?}");
     let grant = get(engine, name, all, by).expect("all is back: nobody has anything");
@@ -38,7 +38,12 @@ fn check_all_is_back(engine: &Engine, name: &Name, all: Wants, by: SessionId) {
 
 /// Waits as a thread does, up to where it would go to sleep: `Err` with the signal that it would sleep
 /// on.
-fn wait(engine: &Engine, name: &Name, by: SessionId, ticket: &Ticket) -> Result<Grant, u32> {
+pub(crate) fn wait(
+    engine: &Engine,
+    name: &Name,
+    by: SessionId,
+    ticket: &Ticket,
+) -> Result<Grant, u32> {
     let signal = || engine.signal(ticket).get();
     loop {
         let before = signal();
@@ -58,7 +63,7 @@ fn wait(engine: &Engine, name: &Name, by: SessionId, ticket: &Ticket) -> Result<
 }
 
 /// Checks that a wait which would sleep was woken by one of `wakes`, and gets what it waits for.
-fn woken(
+pub(crate) fn woken(
     engine: &Engine,
     name: &Name,
     by: SessionId,
