@@ -64,6 +64,7 @@ mod hold;
 #[doc(hidden)]
 pub mod host;
 mod info;
+mod joint;
 mod limiter;
 mod lock;
 mod locks;
@@ -85,6 +86,7 @@ pub use hold::{Hold, KeepAlive};
 pub use host::HostError;
 pub use host::place::PlaceError;
 pub use info::HoldInfo;
+pub use joint::{JointDecision, JointLimiter, JointLimiterInfo};
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
 pub use locks::{AcquireAll, HoldAll, Locks};

@@ -36,6 +36,8 @@ pub struct Check {
     pub displacement_max_ever: u64,
     /// Cells of the limiter keys table that are not free.
     pub limiter_keys: u64,
+    /// Cells of the joint keys table that are not free.
+    pub joint_keys: u64,
     /// Waits: claimed or waiting.
     pub waits: u32,
     /// Shared holds and holds of semaphores.
@@ -114,6 +116,11 @@ pub enum Finding {
         /// Which: a partition, or the number of partitions for the table.
         index: u32,
     },
+    /// What the limits of a joint limiter have used of a key are of different times.
+    Joint {
+        /// The cell, of the joint keys table.
+        cell: u32,
+    },
     /// A lock is held with another that cannot lead it: one that does not exist, or itself.
     Leader {
         /// The cell; of a partition with bit 30 set.
@@ -168,6 +175,9 @@ impl fmt::Display for Finding {
                 "cell {cell}: its holders count as {counted}, and are {found}"
             ),
             Self::Coarse { index } => write!(f, "the lock of partition {index} is in no form"),
+            Self::Joint { cell } => {
+                write!(f, "joint key {cell} has values that do not belong together")
+            }
             Self::Leader { cell, leader } => {
                 write!(f, "cell {cell} follows cell {leader}, which cannot lead")
             }
@@ -213,6 +223,12 @@ impl Engine {
         });
         self.check_counts(&self.objects, "objects", &mut check);
         check.limiter_keys = self.check_counts(&self.limiter_keys, "limiter keys", &mut check);
+        check.joint_keys = self.check_counts(&self.joint_keys, "joint keys", &mut check);
+        self.joint_keys.for_each(&self.region, |cell, at, state| {
+            if phase(state) == LIVE && !self.is_joint_key_sound(at, state) {
+                check.findings.push(Finding::Joint { cell });
+            }
+        });
         for index in 0..=self.region.partitions() {
             let state = self.region.wide(self.region.coarse_at(index)).load();
             let has_form = match phase(state) {
@@ -302,6 +318,7 @@ impl Engine {
             Kind::Once,
             Kind::Stripe,
             Kind::Semaphore,
+            Kind::JointLimiter,
         ]
         .map(|kind| kind as u8)
         .contains(&kind)

@@ -72,6 +72,7 @@ pub(crate) enum Kind {
     Stripe = 6,
     Semaphore = 7,
     Once = 5,
+    JointLimiter = 9,
 }
 
 pub(crate) fn serial(state: u128) -> u64 {
