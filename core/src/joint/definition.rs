@@ -63,19 +63,19 @@ pub(crate) fn limits(region: &Region, id: u32) -> Option<Limits> {
     let at = region.joint_at(id);
     // Relaxed: written before the slot was named, which whoever asks has seen.
     let count = region.half(at + COUNT).load(Relaxed) as usize;
-    if !(2..=LIMITS_MAX).contains(&count) {
-        return None;
-    }
-    let mut limits = Vec::with_capacity(count);
-    for i in 0..count {
+    let read = |i: usize| {
         let mut words = [0; PREPARED_WORDS];
         for (j, word) in words.iter_mut().enumerate() {
             let offset = LIMITS_AT + (i * PREPARED_WORDS + j) * 8;
             *word = region.word(at + offset).load(Relaxed);
         }
-        limits.push(Prepared::decode(words)?);
+        Prepared::decode(words)
+    };
+    let mut limits = [read(0)?; LIMITS_MAX];
+    for (i, limit) in limits.iter_mut().enumerate().take(count).skip(1) {
+        *limit = read(i)?;
     }
-    Limits::new(&limits)
+    Limits::new(limits.get(..count)?)
 }
 
 /// The slot that a name's value points to.
@@ -204,6 +204,12 @@ impl Engine {
             what: WHAT,
             cap: JOINTS.into(),
         })
+    }
+
+    /// Whether there was a slot for `by` to claim, which it does not name.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn claim_joint_of(&self, by: SessionId) -> bool {
+        self.claim_joint(by).is_ok()
     }
 
     /// Whether the name that a slot is for points to it.

@@ -357,23 +357,24 @@ fn close_and_take(
 /// Has every value include the batch of the entry's state, which is `closed`. Any number may be at it.
 fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
     // Of limits that cannot be read, what was used is not known either.
-    for (i, limit) in limits
-        .into_iter()
-        .flat_map(|limits| limits.iter())
-        .enumerate()
-    {
-        let before = value(region, at, i);
-        // Asked after the value was read, which is then one of this generation and not, however long ago this one
-        // was closed, of one of the same number.
-        if !before.is_before(closed) || region.wide(at).load() != closed.0 {
-            continue;
-        }
-        let then = moment(region, closed.then_ns());
-        let used = limit.applied(before.value(), then, closed.sum());
-        let after = before.next(closed.generation(), used);
-        // Losing means that somebody else did it.
-        let _ = value_word(region, at, i).compare_exchange(before.0, after.0);
+    let limits = limits.into_iter().flat_map(|limits| limits.iter());
+    for (i, limit) in limits.enumerate() {
+        include_in(region, limit, at, i, closed);
     }
+}
+
+fn include_in(region: &Region, limit: &Prepared, at: usize, index: usize, closed: State) {
+    let before = value(region, at, index);
+    // Asked after the value was read, which is then one of this generation and not, however long ago this one
+    // was closed, of one of the same number.
+    if !before.is_before(closed) || region.wide(at).load() != closed.0 {
+        return;
+    }
+    let then = moment(region, closed.then_ns());
+    let used = limit.applied(before.value(), then, closed.sum());
+    let after = before.next(closed.generation(), used);
+    // Losing means that somebody else did it.
+    let _ = value_word(region, at, index).compare_exchange(before.0, after.0);
 }
 
 /// Opens an entry that somebody closed, as `closed` says; whether it was this call that did.
@@ -500,4 +501,35 @@ pub(crate) fn full_at_ns(region: &Region, limits: &Limits, at: usize, state: Sta
         latest_ns = latest_ns.max(limit.full_at_ns(used, region.base_unix_ns()));
     }
     Some(latest_ns)
+}
+
+/// The steps of [`close_and_take`], one by one, for tests of who is stopped between two.
+#[cfg(all(test, not(loom)))]
+pub(super) mod tests {
+    use super::{Limits, Region, State};
+
+    pub(crate) fn close(region: &Region, at: usize, state: State) -> State {
+        let closed = state.closed();
+        region.wide(at).compare_exchange(state.0, closed.0).unwrap();
+        closed
+    }
+
+    pub(crate) fn include(region: &Region, limits: &Limits, at: usize, closed: State) {
+        super::include(region, Some(limits), at, closed);
+    }
+
+    pub(crate) fn include_in(
+        region: &Region,
+        limits: &Limits,
+        at: usize,
+        index: usize,
+        closed: State,
+    ) {
+        super::include_in(region, &limits[index], at, index, closed);
+    }
+
+    pub(crate) fn take(region: &Region, at: usize, closed: State, cost: u64, now_ns: u64) -> bool {
+        let opened = closed.opened(now_ns, cost);
+        region.wide(at).compare_exchange(closed.0, opened.0).is_ok()
+    }
 }
