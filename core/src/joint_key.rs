@@ -63,6 +63,7 @@ impl JointKeys {
     }
 
     /// Whether a live cell's words belong together, and to a definition.
+    #[cfg(all(not(loom), target_os = "linux"))]
     pub(crate) fn is_sound(region: &Region, at: usize) -> bool {
         let state = State(region.wide(at).load());
         definition::limits(region, state.definition())

@@ -5,6 +5,7 @@ mod coarse;
 mod counter;
 mod deadlock;
 mod fence;
+mod joint;
 mod limiter;
 mod lock;
 mod once;
