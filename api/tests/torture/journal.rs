@@ -52,6 +52,12 @@ pub(crate) enum Op {
     OpenLimiter,
     UpdateLimit,
     FinishUpdate,
+    OpenJoint,
+    CheckJoint,
+    CheckJointClosing,
+    CheckJointInsert,
+    CheckJointOverflow,
+    CheckJointReclaim,
     Admit,
     AdmitInsert,
     Add,
@@ -98,7 +104,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 76] = [
+    pub(crate) const ALL: [(Self, &'static str); 82] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -132,6 +138,15 @@ impl Op {
         (Self::OpenLimiter, "limiter: create"),
         (Self::UpdateLimit, "limiter: change the limit"),
         (Self::FinishUpdate, "limiter: finish another's change"),
+        (Self::OpenJoint, "joint limiter: create"),
+        (Self::CheckJoint, "joint limiter: check"),
+        (Self::CheckJointClosing, "joint limiter: check, in parts"),
+        (Self::CheckJointInsert, "joint limiter: insert a key"),
+        (
+            Self::CheckJointOverflow,
+            "joint limiter: overflow at the cap",
+        ),
+        (Self::CheckJointReclaim, "joint limiter: reclaim a key"),
         (Self::Admit, "fence: admit"),
         (Self::AdmitInsert, "fence: admit, first"),
         (Self::Add, "counter: add"),

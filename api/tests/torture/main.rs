@@ -26,6 +26,7 @@ mod report;
 mod scene;
 mod scenes_change;
 mod scenes_counter;
+mod scenes_joint;
 mod scenes_limiter;
 mod scenes_lock;
 mod scenes_many;

@@ -191,6 +191,12 @@ fn kind(op: Op) -> Kind {
         | Op::OpenLimiter
         | Op::UpdateLimit
         | Op::FinishUpdate
+        | Op::OpenJoint
+        | Op::CheckJoint
+        | Op::CheckJointClosing
+        | Op::CheckJointInsert
+        | Op::CheckJointOverflow
+        | Op::CheckJointReclaim
         | Op::OpenSession
         | Op::CloseSession
         | Op::Create
