@@ -209,6 +209,9 @@ fn property_12_a_key_whose_insertion_two_finish_starts_once() {
     let mut values = checked;
     let taken = entry::check(region, &joint.limits, at, state, 2, 0, &mut values);
     assert!(taken.is_some_and(Refusals::are_none));
+    // Its values are to have something used, and not only its batch.
+    let closed = entry::tests::close(region, at, State(region.wide(at).load()));
+    assert!(entry::open(region, Some(&joint.limits), at, closed));
     let used = entry::seen(region, &joint.limits, at, State(region.wide(at).load()));
     // The other one comes late, and changes nothing of a key that is in use.
     let _ = JointKeys::live(region, at, claimed);

@@ -24,7 +24,10 @@ fn open(engine: &Engine, a_day: u64, by: SessionId) -> JointRef {
 }
 
 fn is_allowed(engine: &Engine, joint: &JointRef, by: SessionId, now: u64) -> bool {
-    engine.check_joint(joint, KEY, 1, by, now).unwrap().is_allowed()
+    engine
+        .check_joint(joint, KEY, 1, by, now)
+        .unwrap()
+        .is_allowed()
 }
 
 fn left(engine: &Engine, joint: &JointRef, now: u64) -> Vec<u64> {
