@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sprag::{
-    BreakRecord, CounterInfo, EngineError, HoldInfo, LimiterInfo, LockInfo, OnceInfo, OnceStatus,
-    SemaphoreInfo, Space,
+    BreakRecord, CounterInfo, EngineError, HoldInfo, JointLimiterInfo, Limit, LimiterInfo,
+    LockInfo, OnceInfo, OnceStatus, SemaphoreInfo, Space,
 };
 
 use crate::at::At;
@@ -75,6 +75,9 @@ struct Contents {
     semaphores: Option<Vec<SemaphoreRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limiters: Option<Vec<LimiterRow>>,
+    /// Those of several limits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    joint_limiters: Vec<JointLimiterRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<CounterRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,6 +150,16 @@ struct LimiterRow {
     #[serde(flatten)]
     name: Name,
     limit: String,
+    keys: u64,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct JointLimiterRow {
+    #[serde(flatten)]
+    name: Name,
+    limits: Vec<String>,
     keys: u64,
     #[serde(skip)]
     shown: String,
@@ -239,6 +252,10 @@ impl Contents {
             coarse.extend(table);
         }
         let semaphores = (all || args.semaphores).then(semaphores);
+        let joint_limiters = match space {
+            Some(space) if all || args.limiters => space.joint_limiters(prefix)?,
+            _ => Vec::new(),
+        };
         let limiters = (all || args.limiters).then(limiters);
         let counters = (all || args.counters).then(counters);
         let onces = (all || args.onces).then(onces);
@@ -263,6 +280,7 @@ impl Contents {
             limiters: limiters
                 .transpose()?
                 .map(|limiters| limiters.iter().map(LimiterRow::new).collect()),
+            joint_limiters: joint_limiters.iter().map(JointLimiterRow::new).collect(),
             counters: counters
                 .transpose()?
                 .map(|counters| counters.iter().map(CounterRow::new).collect()),
@@ -299,7 +317,11 @@ impl Contents {
             ),
             (
                 "LIMITER KEYS NAME",
-                limiters.iter().map(LimiterRow::cells).collect(),
+                limiters
+                    .iter()
+                    .map(LimiterRow::cells)
+                    .chain(self.joint_limiters.iter().map(JointLimiterRow::cells))
+                    .collect(),
             ),
             (
                 "COUNTER NAME",
@@ -497,6 +519,25 @@ impl LimiterRow {
     fn cells(&self) -> Vec<String> {
         vec![
             self.limit.clone(),
+            self.keys.to_string(),
+            self.shown.clone(),
+        ]
+    }
+}
+
+impl JointLimiterRow {
+    fn new(limiter: &JointLimiterInfo) -> Self {
+        Self {
+            shown: printable::name(&limiter.name),
+            name: Name::new(&limiter.name),
+            limits: limiter.limits.iter().map(Limit::to_string).collect(),
+            keys: limiter.keys,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.limits.join(" and "),
             self.keys.to_string(),
             self.shown.clone(),
         ]
