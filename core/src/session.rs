@@ -170,7 +170,7 @@ impl Sessions {
                 continue;
             };
             for (offset, value) in [
-                (8, u64::from(process.pid) | unix_ns / 1_000_000_000 << 32),
+                (8, u64::from(process.pid) | (unix_ns / 1_000_000_000) << 32),
                 (16, process.start_ns),
                 (24, process.pid_namespace),
             ] {

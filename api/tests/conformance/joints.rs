@@ -1,7 +1,7 @@
 //! Limits declared together, as far as they need no clock that is moved by hand.
 
 use super::tier::{Tier, small};
-use sprag::{Caps, EngineError, Error, JointDecision, JointLimiter, Limit, Refunded};
+use sprag::{Caps, Decision, EngineError, Error, JointDecision, JointLimiter, Limit, Refunded};
 use std::time::Duration;
 
 /// Whether it was allowed, and what is left of each limit.
@@ -34,12 +34,12 @@ pub(crate) fn all_limits_allow_or_nothing_is_taken(tier: &impl Tier) {
     assert_eq!((refused.limit(), refused.remaining()), (3, 1));
     // Each says what it would have done.
     let each: Vec<_> = (0..3).map(|place| refused.of(place).unwrap()).collect();
-    let allows: Vec<_> = each.iter().map(|each| each.is_allowed()).collect();
+    let allows: Vec<_> = each.iter().map(Decision::is_allowed).collect();
     assert_eq!(allows, [false, true, true]);
     assert_eq!(refused.retry_after(), each[0].retry_after());
     assert_eq!(
         refused.reset_after(),
-        each.iter().map(|each| each.reset_after()).max().unwrap()
+        each.iter().map(Decision::reset_after).max().unwrap()
     );
     assert!(refused.of(3).is_none());
     assert_eq!(check(&limiter, "k", 1), (true, vec![0, 2, 1]));

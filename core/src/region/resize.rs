@@ -320,25 +320,26 @@ fn carry_joints(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
             }
             Idle::At(_) | Idle::Unforeseen | Idle::Never => {}
         }
-        let Some(limiter) = joints.get(&State(state).definition()) else {
-            return;
-        };
-        let key = JointKeys::key(&old.region, at, state);
-        let carry = || {
-            key::check_name("key", &key).map_err(|_| Error::Damaged {
-                what: "a joint limiter's key cannot be read",
-            })?;
-            let entry = JointKey::new(new, limiter, &key);
-            let actor = new.actor(by, new.region.caps().joint_keys);
-            let found =
-                new.joint_keys
-                    .find_or_insert(&new.region, &actor, entry.hash, &entry, now_ns)?;
-            carry_joint_entry(old, new, limiter, at, found.at);
-            Ok(())
-        };
-        result = carry();
+        if let Some(limiter) = joints.get(&State(state).definition()) {
+            let key = JointKeys::key(&old.region, at, state);
+            result = insert_joint_key(new, limiter, &key, now_ns)
+                .map(|to| carry_joint_entry(old, new, limiter, at, to));
+        }
     });
     result
+}
+
+/// Where the entry of a key is in `new`.
+fn insert_joint_key(new: &Engine, limiter: &JointRef, key: &[u8], now_ns: u64) -> Result<usize> {
+    key::check_name("key", key).map_err(|_| Error::Damaged {
+        what: "a joint limiter's key cannot be read",
+    })?;
+    let entry = JointKey::new(new, limiter, key);
+    let actor = new.actor(SessionId::DETACHED, new.region.caps().joint_keys);
+    let found = new
+        .joint_keys
+        .find_or_insert(&new.region, &actor, entry.hash, &entry, now_ns)?;
+    Ok(found.at)
 }
 
 /// Carries over what an entry of `limiter` has used, as far as its words belong together.
