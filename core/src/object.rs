@@ -330,6 +330,11 @@ impl Name {
         Ok(bytes.into())
     }
 
+    /// Whether the name is in chunks.
+    pub(crate) fn is_long(&self) -> bool {
+        self.long.is_some()
+    }
+
     /// The bytes of the name.
     pub fn to_vec(&self) -> Vec<u8> {
         if let Some(bytes) = &self.long {
