@@ -20,6 +20,10 @@ pub struct Limiter {
 pub struct Decision(pub(crate) Checked);
 
 impl Decision {
+    pub(crate) fn of(checked: Checked) -> Self {
+        Self(checked)
+    }
+
     /// Whether the cost was admitted.
     #[inline]
     pub fn is_allowed(&self) -> bool {

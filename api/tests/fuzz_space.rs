@@ -16,6 +16,7 @@ use tempfile::TempDir;
 const CAPS: Caps = Caps {
     objects: 8,
     limiter_keys: 8,
+    joint_keys: 8,
     sessions: 2,
     waiters: 2,
     permits: 2,

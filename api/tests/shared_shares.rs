@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 const CAPS: Caps = Caps {
     objects: 2_048,
     limiter_keys: 256,
+    joint_keys: 256,
     sessions: 16,
     waiters: 16,
     permits: 16,

@@ -16,6 +16,10 @@ pub enum Work {
     CheckBatch,
     /// One check of a limiter that has nothing left.
     Refuse,
+    /// One check by two limits that both allow it and have both something used before.
+    CheckTwo,
+    /// The same, where all that was used under one of them has drained before each check.
+    CheckTwoDrained,
     /// Lock and unlock by key.
     Lock,
     /// Add one to a counter by key.
@@ -66,6 +70,18 @@ impl Rate {
     pub const AMPLE: Self = Self {
         period: Duration::from_millis(1),
         burst: NonZeroU32::new(1_000_000_000).unwrap(),
+    };
+
+    /// 1,000 an hour, and never used up by a case either.
+    pub const HOURLY: Self = Self {
+        period: Duration::from_millis(3_600),
+        ..Self::AMPLE
+    };
+
+    /// As many as there are nanoseconds: a bucket is full again before the next check.
+    pub const DRAINED: Self = Self {
+        period: Duration::from_nanos(1),
+        ..Self::AMPLE
     };
 
     /// Used up before the case begins, and not refilled before it ends.
@@ -125,6 +141,15 @@ impl Case {
         match self.work {
             Work::Refuse => Rate::SCANT,
             _ => Rate::AMPLE,
+        }
+    }
+
+    /// The limits of those cases that have two.
+    pub fn two_rates(&self) -> Option<[Rate; 2]> {
+        match self.work {
+            Work::CheckTwo => Some([Rate::AMPLE, Rate::HOURLY]),
+            Work::CheckTwoDrained => Some([Rate::DRAINED, Rate::HOURLY]),
+            _ => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::case::{BATCH, Rate, Work};
 use crate::draw::{self, Key};
 use crate::{Case, Effort, Result, Side, once};
-use sprag::{Caps, Limit, Limiter, Space, StripedCounter};
+use sprag::{Caps, JointLimiter, Limit, Limiter, Space, StripedCounter};
 use std::hint::black_box;
 use tempfile::TempDir;
 
@@ -31,6 +31,7 @@ impl Home {
         let entries = u32::try_from(universe.next_power_of_two())?;
         caps.objects = caps.objects.max(entries);
         caps.limiter_keys = caps.limiter_keys.max(entries);
+        caps.joint_keys = caps.joint_keys.max(entries);
         caps.key_chunks = caps.key_chunks.max(entries);
         let builder = Space::builder().caps(caps).share_percent(100);
         Ok(match reach {
@@ -53,11 +54,14 @@ impl Home {
 
     /// A limiter with this rate.
     pub fn limiter(&self, rate: Rate) -> Result<Limiter> {
-        let period_ns = u64::try_from(rate.period.as_nanos())?;
-        let burst = u64::from(rate.burst.get());
-        let limit = Limit::token_bucket_with_burst(1, period_ns, burst)?;
-        Ok(self.space.limiter("requests", limit)?)
+        Ok(self.space.limiter("requests", limit(rate)?)?)
     }
+}
+
+fn limit(rate: Rate) -> Result<Limit> {
+    let period_ns = u64::try_from(rate.period.as_nanos())?;
+    let burst = u64::from(rate.burst.get());
+    Ok(Limit::token_bucket_with_burst(1, period_ns, burst)?)
 }
 
 /// A space set up for `case`, every key of it already there.
@@ -91,6 +95,17 @@ pub fn side(case: &Case, reach: Reach, effort: Effort) -> Result<Side> {
         return Ok(Side::new(case.threads, operations, move |_| {
             let _whole = &home;
             add_striped(&counter, operations)
+        }));
+    }
+    if let Some([first, second]) = case.two_rates() {
+        let limits = [limit(first)?, limit(second)?];
+        let limiter = home.space.joint_limiter("requests", limits)?;
+        for rank in 0..case.universe {
+            let _ = limiter.check(&draw::key(rank), 1)?;
+        }
+        return Ok(Side::new(case.threads, operations, move |thread| {
+            let _whole = &home;
+            check_two(&limiter, &sequences[thread], passes)
         }));
     }
     let limiter = home.limiter(case.rate())?;
@@ -143,6 +158,17 @@ fn fill_locks(space: &Space, universe: u64) -> Result<()> {
 
 #[inline(never)]
 fn check<K: AsRef<[u8]>>(limiter: &Limiter, keys: &[K], passes: usize) -> Result<u64> {
+    let mut admitted = 0;
+    for _ in 0..passes {
+        for key in keys {
+            admitted += u64::from(limiter.check(key, 1)?.is_allowed());
+        }
+    }
+    Ok(admitted)
+}
+
+#[inline(never)]
+fn check_two(limiter: &JointLimiter, keys: &[Key], passes: usize) -> Result<u64> {
     let mut admitted = 0;
     for _ in 0..passes {
         for key in keys {

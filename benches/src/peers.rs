@@ -32,6 +32,8 @@ pub type GovernorByDefault = DefaultKeyedRateLimiter<String>;
 pub enum Peer {
     /// [`GovernorAtBest`].
     GovernorAtBest,
+    /// Two of those, one asked after the other has admitted.
+    GovernorsAtBest,
     /// [`GovernorByDefault`].
     GovernorByDefault,
     /// keyed-lock's synchronous lock: no token, no lease.
@@ -51,6 +53,7 @@ impl Peer {
     pub fn name(self) -> &'static str {
         match self {
             Self::GovernorAtBest => "governor, its best",
+            Self::GovernorsAtBest => "two governor checks, its best",
             Self::GovernorByDefault => "governor, String keys",
             Self::KeyedLock => "keyed-lock",
             Self::LockPool => "lockable",
@@ -95,6 +98,15 @@ pub fn side(case: &Case, peer: Peer, effort: Effort) -> Result<Side> {
             fill(&limiter, case, |key| *key);
             Side::new(case.threads, operations, move |thread| {
                 Ok(check(&limiter, &sequences[thread], passes))
+            })
+        }
+        Peer::GovernorsAtBest => {
+            let rates = case.two_rates().ok_or("the case has one limit")?;
+            let [first, second] = [governor_at_best(rates[0])?, governor_at_best(rates[1])?];
+            fill(&first, case, |key| *key);
+            fill(&second, case, |key| *key);
+            Side::new(case.threads, operations, move |thread| {
+                Ok(check_two(&first, &second, &sequences[thread], passes))
             })
         }
         Peer::GovernorByDefault => {
@@ -191,6 +203,18 @@ where
     for _ in 0..passes {
         for key in keys {
             admitted += u64::from(limiter.check_key(key).is_ok());
+        }
+    }
+    admitted
+}
+
+#[inline(never)]
+fn check_two(first: &GovernorAtBest, second: &GovernorAtBest, keys: &[Key], passes: usize) -> u64 {
+    let mut admitted = 0;
+    for _ in 0..passes {
+        for key in keys {
+            let is_admitted = first.check_key(key).is_ok() && second.check_key(key).is_ok();
+            admitted += u64::from(is_admitted);
         }
     }
     admitted

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sprag::{
-    BreakRecord, CounterInfo, EngineError, HoldInfo, LimiterInfo, LockInfo, OnceInfo, OnceStatus,
-    SemaphoreInfo, Space,
+    BreakRecord, CounterInfo, EngineError, HoldInfo, JointLimiterInfo, Limit, LimiterInfo,
+    LockInfo, OnceInfo, OnceStatus, SemaphoreInfo, Space,
 };
 
 use self::concurrency::ConcurrencyRow;
@@ -87,6 +87,9 @@ struct Contents {
     overrides: Vec<overrides::Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<Vec<ConcurrencyRow>>,
+    /// Those of several limits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    joint_limiters: Vec<JointLimiterRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<CounterRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,6 +162,16 @@ struct LimiterRow {
     #[serde(flatten)]
     name: Name,
     limit: String,
+    keys: u64,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct JointLimiterRow {
+    #[serde(flatten)]
+    name: Name,
+    limits: Vec<String>,
     keys: u64,
     #[serde(skip)]
     shown: String,
@@ -258,6 +271,10 @@ impl Contents {
             coarse.extend(table);
         }
         let semaphores = (all || args.semaphores).then(semaphores);
+        let joint_limiters = match space {
+            Some(space) if all || args.limiters => space.joint_limiters(prefix)?,
+            _ => Vec::new(),
+        };
         let limiters = (all || args.limiters).then(limiters);
         let overrides = match space {
             Some(space) if all || args.limiters => space.overrides(prefix)?,
@@ -293,6 +310,7 @@ impl Contents {
                 rows.map(|limiter| ConcurrencyRow::new(limiter, is_used))
                     .collect()
             }),
+            joint_limiters: joint_limiters.iter().map(JointLimiterRow::new).collect(),
             counters: counters
                 .transpose()?
                 .map(|counters| counters.iter().map(CounterRow::new).collect()),
@@ -330,7 +348,11 @@ impl Contents {
             ),
             (
                 "LIMITER KEYS NAME",
-                limiters.iter().map(LimiterRow::cells).collect(),
+                limiters
+                    .iter()
+                    .map(LimiterRow::cells)
+                    .chain(self.joint_limiters.iter().map(JointLimiterRow::cells))
+                    .collect(),
             ),
             (
                 overrides::HEADING,
@@ -540,6 +562,25 @@ impl LimiterRow {
     fn cells(&self) -> Vec<String> {
         vec![
             self.limit.clone(),
+            self.keys.to_string(),
+            self.shown.clone(),
+        ]
+    }
+}
+
+impl JointLimiterRow {
+    fn new(limiter: &JointLimiterInfo) -> Self {
+        Self {
+            shown: printable::name(&limiter.name),
+            name: Name::new(&limiter.name),
+            limits: limiter.limits.iter().map(Limit::to_string).collect(),
+            keys: limiter.keys,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.limits.join(" and "),
             self.keys.to_string(),
             self.shown.clone(),
         ]

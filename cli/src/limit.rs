@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::iter::once;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use sprag::{Decision, EngineError, Limit, Limiter, NAME_BYTES_MAX};
+use sprag::{Decision, EngineError, JointLimiter, Limit, Limiter, NAME_BYTES_MAX};
 
 use crate::at::At;
 use crate::error::Error;
@@ -35,6 +36,13 @@ pub(crate) struct Args {
     /// allows COUNT in each period, the periods being aligned to the Unix epoch; a sliding one counts
     /// the period before too, by the share of the current one that is left.
     limit: Limit,
+
+    /// A further limit that each key is under at once, up to 5: all allow the cost, or nothing is taken
+    ///
+    /// A limiter of several limits has nothing to do with one of a single limit, of the same name or not. Its
+    /// limits and their order stay as they are.
+    #[arg(long, value_name = "LIMIT", conflicts_with = "update")]
+    and: Vec<Limit>,
 
     /// Whose share to take: a user, an address, any bytes
     #[arg(long)]
@@ -71,6 +79,9 @@ struct Answer {
     reset_after_ns: Option<u64>,
     /// Whether a bucket shared by all keys that found no room decided.
     overflow: bool,
+    /// Which of several limits refuses longest; left out if all allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_by: Option<String>,
 }
 
 /// Asks, and prints the answer.
@@ -82,13 +93,20 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
     check_names(&args.name, &args.key)?;
     let space = at.open()?;
     let name = printable::bytes(&args.name);
-    let limiter = if args.update {
-        space.limiter_updated(name, args.limit)
+    let answer = if args.and.is_empty() {
+        let limiter = if args.update {
+            space.limiter_updated(name, args.limit)
+        } else {
+            space.limiter(name, args.limit)
+        };
+        ask(
+            args,
+            &limiter.map_err(|error| other_limit(error, args, at))?,
+        )?
     } else {
-        space.limiter(name, args.limit)
+        let limits: Vec<Limit> = once(args.limit).chain(args.and.iter().copied()).collect();
+        ask_all(args, &space.joint_limiter(name, limits)?)?
     };
-    let limiter = limiter.map_err(|error| other_limit(error, args, at))?;
-    let answer = ask(args, &limiter)?;
     let code = if answer.allowed { 0 } else { output::NO };
     output::print(out, code.into(), |out| {
         if args.json {
@@ -139,6 +157,34 @@ fn ask(args: &Args, limiter: &Limiter) -> Result<Answer, Error> {
     Ok(Answer::new(decision.is_allowed(), retry_after, &decision))
 }
 
+/// [`ask`] of several limits.
+fn ask_all(args: &Args, limiter: &JointLimiter) -> Result<Answer, Error> {
+    let key = printable::bytes(&args.key);
+    let (decision, retry_after) = if args.peek {
+        let state = limiter.peek(key)?;
+        (state, state.retry_after_for(args.cost))
+    } else {
+        let decision = limiter.check(key, args.cost)?;
+        (decision, decision.retry_after())
+    };
+    let allowed = retry_after == Some(Duration::ZERO);
+    let limits = limiter.limits();
+    let waits_longest = |place: &usize| {
+        let one = decision.of(*place);
+        one.is_some_and(|one| one.retry_after_for(args.cost) == retry_after)
+    };
+    let refusing = (0..limits.len()).find(waits_longest).filter(|_| !allowed);
+    Ok(Answer {
+        allowed,
+        limit: decision.limit(),
+        remaining: decision.remaining(),
+        retry_after_ns: retry_after.map(span::nanoseconds),
+        reset_after_ns: decision.reset_after().map(span::nanoseconds),
+        overflow: decision.is_overflow(),
+        refused_by: refusing.map(|place| limits[place].to_string()),
+    })
+}
+
 impl Answer {
     fn new(allowed: bool, retry_after: Option<Duration>, decision: &Decision) -> Self {
         Self {
@@ -148,6 +194,7 @@ impl Answer {
             retry_after_ns: retry_after.map(span::nanoseconds),
             reset_after_ns: decision.reset_after().map(span::nanoseconds),
             overflow: decision.is_overflow(),
+            refused_by: None,
         }
     }
 
@@ -159,10 +206,11 @@ impl Answer {
             _ if self.allowed => write!(out, "allowed, {remaining} of {limit} left")?,
             Some(wait) => {
                 let wait = span::to_wait(wait);
-                write!(
-                    out,
-                    "refused, retry after {wait}, {remaining} of {limit} left"
-                )?;
+                write!(out, "refused")?;
+                if let Some(by) = &self.refused_by {
+                    write!(out, " by {by}")?;
+                }
+                write!(out, ", retry after {wait}, {remaining} of {limit} left")?;
             }
             None => {
                 let cost = args.cost;

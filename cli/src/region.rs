@@ -68,6 +68,10 @@ pub(crate) struct ResizeArgs {
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     limiter_keys: Option<u32>,
 
+    /// Keys of all joint limiters together
+    #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
+    joint_keys: Option<u32>,
+
     /// Programs that have the space open at one time
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     sessions: Option<u32>,
@@ -123,6 +127,7 @@ enum State {
         len_bytes: u64,
         locks_cap: u32,
         limiter_keys_cap: u32,
+        joint_keys_cap: u32,
         permits_cap: u32,
         created_unix_ns: u64,
     },
@@ -136,6 +141,7 @@ struct Checked {
     url: String,
     objects: u64,
     limiter_keys: u64,
+    joint_keys: u64,
     waits: u32,
     displacement_max: u32,
     findings: Vec<String>,
@@ -224,6 +230,7 @@ fn row(url: &str, at: &At, path: String) -> Row {
             len_bytes: info.len_bytes,
             locks_cap: info.caps.objects,
             limiter_keys_cap: info.caps.limiter_keys,
+            joint_keys_cap: info.caps.joint_keys,
             permits_cap: info.caps.permits,
             created_unix_ns: info.created_unix_ns,
         },
@@ -309,6 +316,7 @@ fn check(args: &CheckArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Er
                 url,
                 objects: check.live,
                 limiter_keys: check.limiter_keys,
+                joint_keys: check.joint_keys,
                 waits: check.waits,
                 displacement_max: check.displacement_max,
                 findings: check.findings.iter().map(ToString::to_string).collect(),
@@ -319,6 +327,7 @@ fn check(args: &CheckArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, Er
             url,
             objects: 0,
             limiter_keys: 0,
+            joint_keys: 0,
             waits: 0,
             displacement_max: 0,
             findings: vec![error.to_string()],
@@ -347,6 +356,7 @@ impl Checked {
         let Self {
             objects,
             limiter_keys,
+            joint_keys,
             waits,
             ..
         } = self;
@@ -357,7 +367,7 @@ impl Checked {
         let url = printable::harmless(&self.url);
         writeln!(
             out,
-            "{url}: {verdict}; {objects} locks, fences, counters and limiters, {limiter_keys} limiter keys, {waits} waits"
+            "{url}: {verdict}; {objects} locks, fences, counters and limiters, {limiter_keys} limiter keys, {joint_keys} joint keys, {waits} waits"
         )
     }
 }
@@ -401,6 +411,7 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
     let caps = Caps {
         objects: args.locks.unwrap_or(before.caps.objects),
         limiter_keys: args.limiter_keys.unwrap_or(before.caps.limiter_keys),
+        joint_keys: args.joint_keys.unwrap_or(before.caps.joint_keys),
         sessions: args.sessions.unwrap_or(before.caps.sessions),
         waiters: args.waiters.unwrap_or(before.caps.waiters),
         permits: args.permits.unwrap_or(before.caps.permits),
@@ -428,6 +439,7 @@ fn resize(args: &ResizeArgs, at: &At, out: &mut impl Write) -> Result<ExitCode, 
         let changed: Vec<String> = [
             ("locks", old.objects, caps.objects),
             ("limiter keys", old.limiter_keys, caps.limiter_keys),
+            ("joint keys", old.joint_keys, caps.joint_keys),
             ("sessions", old.sessions, caps.sessions),
             ("waiters", old.waiters, caps.waiters),
             ("permits", old.permits, caps.permits),
@@ -448,6 +460,7 @@ fn of_resizing(error: sprag::Error, before: &Info) -> Error {
         // Whatever else there is beside locks.
         what if what.starts_with("lock, ") => "--locks",
         "limiter keys cap" | "limiter key" => "--limiter-keys",
+        "joint keys cap" | "joint key" => "--joint-keys",
         "sessions cap" => "--sessions",
         "waiters cap" => "--waiters",
         "permits cap" => "--permits",
@@ -468,6 +481,7 @@ fn of_resizing(error: sprag::Error, before: &Info) -> Error {
             let now = match option {
                 "--locks" => before.caps.objects,
                 "--limiter-keys" => before.caps.limiter_keys,
+                "--joint-keys" => before.caps.joint_keys,
                 _ => before.caps.key_chunks,
             };
             format!(

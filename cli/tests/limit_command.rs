@@ -188,3 +188,61 @@ fn the_answer_stands_when_nobody_reads_it() {
         }
     }
 }
+
+#[test]
+fn several_limits_are_asked_in_one_step_and_the_one_that_refuses_longest_is_named() {
+    let regions = Regions::new();
+    let limits = "limit api 2/hour --and 3/day --key ann";
+    let first = regions.sprag(limits);
+    assert_eq!(first.answer(0), "allowed, 1 of 2 left, full again in 8 h\n");
+    regions.sprag(limits).answer(0);
+    for _ in 0..2 {
+        let refused = regions.sprag(limits);
+        let line = refused.answer(1);
+        assert!(
+            line.starts_with("refused by 2/hour, retry after "),
+            "{line}"
+        );
+        assert!(line.contains("0 of 2 left"), "{line}");
+    }
+    // What was refused took nothing of the day either.
+    let peek = regions.sprag(&format!("{limits} --peek --cost 2 --json"));
+    assert_eq!(peek.code, Some(1));
+    let peek = peek.json();
+    assert_eq!(peek["refused_by"], "3/day", "{peek}");
+    assert_eq!(peek["remaining"], 0);
+    let never = regions.sprag(&format!("{limits} --cost 3"));
+    assert!(
+        never
+            .answer(1)
+            .starts_with("never: the cost 3 is above the 2 ")
+    );
+
+    let shown = regions.sprag("inspect --limiters");
+    let shown = shown.answer(0);
+    assert!(shown.contains("2/hour and 3/day  1     api"), "{shown}");
+    let shown = regions.sprag("inspect --json").json();
+    let limiter = &shown["joint_limiters"][0];
+    assert_eq!(limiter["limits"], json!(["2/hour", "3/day"]));
+    assert_eq!(
+        (&limiter["name"], &limiter["keys"]),
+        (&json!("api"), &json!(1))
+    );
+}
+
+#[test]
+fn several_limits_are_not_changed_and_each_is_one_of_six() {
+    let regions = Regions::new();
+    regions
+        .sprag("limit api 2/hour --and 3/day --key k")
+        .answer(0);
+    let other = regions.sprag("limit api 3/day --and 2/hour --key k");
+    assert_eq!(other.code, Some(2));
+    assert!(other.err.contains("another name"), "{}", other.err);
+    let many = "--and 1/s ".repeat(6);
+    let many = regions.sprag(&format!("limit many 2/hour {many}--key k"));
+    assert_eq!(many.code, Some(2));
+    assert!(many.err.contains('6'), "{}", many.err);
+    let update = regions.sprag("limit api 2/hour --and 3/day --key k --update");
+    assert_eq!(update.code, Some(2));
+}

@@ -148,8 +148,7 @@ fn a_check_of_a_sound_region_finds_nothing_and_of_a_damaged_one_something() {
     let hold = space.lock("a").unwrap().acquire().unwrap();
     regions.sprag("limit mail 1/day --key k").answer(0);
     let check = regions.sprag("region check");
-    let sound =
-        "shm:default: sound; 2 locks, fences, counters and limiters, 1 limiter keys, 0 waits\n";
+    let sound = "shm:default: sound; 2 locks, fences, counters and limiters, 1 limiter keys, 0 joint keys, 0 waits\n";
     assert_eq!(check.answer(0), sound);
     let check = regions.sprag("region check default --json").json();
     assert_eq!(

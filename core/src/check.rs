@@ -37,6 +37,8 @@ pub struct Check {
     pub displacement_max_ever: u64,
     /// Cells of the limiter keys table that are not free.
     pub limiter_keys: u64,
+    /// Cells of the joint keys table that are not free.
+    pub joint_keys: u64,
     /// Waits: claimed or waiting.
     pub waits: u32,
     /// Shared holds and holds of semaphores.
@@ -122,6 +124,11 @@ pub enum Finding {
         /// The cell.
         cell: u32,
     },
+    /// What the limits of a joint limiter have used of a key are of different times.
+    Joint {
+        /// The cell, of the joint keys table.
+        cell: u32,
+    },
     /// A lock is held with another that cannot lead it: one that does not exist, or itself.
     Leader {
         /// The cell; of a partition with bit 30 set.
@@ -201,6 +208,9 @@ impl fmt::Display for Finding {
                 write!(f, "cell {cell} is of a limiter that does not exist")
             }
             Self::Coarse { index } => write!(f, "the lock of partition {index} is in no form"),
+            Self::Joint { cell } => {
+                write!(f, "joint key {cell} has values that do not belong together")
+            }
             Self::Leader { cell, leader } => {
                 write!(f, "cell {cell} follows cell {leader}, which cannot lead")
             }
@@ -266,6 +276,12 @@ impl Engine {
         });
         self.check_counts(&self.objects, "objects", &mut check);
         check.limiter_keys = self.check_counts(&self.limiter_keys, "limiter keys", &mut check);
+        check.joint_keys = self.check_counts(&self.joint_keys, "joint keys", &mut check);
+        self.joint_keys.for_each(&self.region, |cell, at, state| {
+            if phase(state) == LIVE && !self.is_joint_key_sound(at, state) {
+                check.findings.push(Finding::Joint { cell });
+            }
+        });
         for index in 0..=self.region.partitions() {
             let state = self.region.wide(self.region.coarse_at(index)).load();
             let has_form = match phase(state) {
@@ -375,6 +391,7 @@ impl Engine {
             Kind::Override,
             Kind::Concurrency,
             Kind::Slots,
+            Kind::JointLimiter,
         ]
         .map(|kind| kind as u8)
         .contains(&kind)

@@ -8,7 +8,7 @@
 //!
 //! | owner | bits | it is the owner's while |
 //! |---|---|---|
-//! | a cell, for its name | 0..32 cell, 32..52 its incarnation, 52 limiter key, 63 set | that incarnation has the cell |
+//! | a cell, for its name | 0..32 cell, 32..52 its incarnation, 52..54 its table, 63 set | that incarnation has the cell |
 //! | an attempt, for its result | 0..28 cell, 28..61 low bits of its token, 62 and 63 set | the attempt is under way, or done and nobody began anew ([`crate::once`]) |
 //! | a writer | 0..12 session, 12..44 its generation, 61 and 63 set | the session lives |
 //!
@@ -77,7 +77,7 @@ impl Owner {
         TAKEN
             | match self {
                 Self::Name(owner) => {
-                    u64::from(owner.is_limiter_key) << 52
+                    u64::from(owner.table) << 52
                         | u64::from(owner.incarnation) << 32
                         | u64::from(owner.cell)
                 }
@@ -99,7 +99,7 @@ impl Owner {
             }
         } else {
             Self::Name(CellOwner {
-                is_limiter_key: word >> 52 & 1 != 0,
+                table: (word >> 52 & 3) as u8,
                 cell: word as u32,
                 incarnation: (word >> 32 & 0xf_ffff) as u32,
             })

@@ -5,13 +5,14 @@
 
 use crate::chunk::{self, Owner};
 use crate::error::{Error, Result};
+use crate::joint_key::JointKeys;
 use crate::key;
 use crate::limiter_key::LimiterKeys;
 use crate::object::{Kind, Name, Object, Objects};
 use crate::once;
 use crate::region::{Region, header};
 use crate::session::{Process, SessionId, Sessions};
-use crate::table::{Actor, CellOwner, Found, Table};
+use crate::table::{Actor, CellOwner, Flavour as _, Found, Table};
 // Of this process, and of nothing that models look at.
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -22,6 +23,7 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     pub(crate) objects: Table<Objects>,
     pub(crate) limiter_keys: Table<LimiterKeys>,
+    pub(crate) joint_keys: Table<JointKeys>,
     /// Percent of each cap that one session may fill.
     share_percent: u32,
     /// What this process's session has of its shares. Of this process, not of the region.
@@ -62,6 +64,10 @@ impl Used {
         let _ = count.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(less)));
     }
 }
+
+/// The tables of keys, as chunks name them.
+const LIMITER_KEYS: u8 = LimiterKeys::COUNTER as u8;
+const JOINT_KEYS: u8 = JointKeys::COUNTER as u8;
 
 /// The longest that a sweep for long names and results which freed nothing is trusted, in nanoseconds.
 const LONG_QUIET_NS_MAX: u64 = 1_000_000_000;
@@ -122,6 +128,7 @@ impl Engine {
         Self {
             objects: Table::new(&region),
             limiter_keys: Table::new(&region),
+            joint_keys: Table::new(&region),
             region,
             sessions,
             share_percent,
@@ -176,12 +183,14 @@ impl Engine {
         let now_us = region.word(header::LATEST).load(Relaxed) / 1_000;
         self.objects.end_claims_of(region, index);
         self.limiter_keys.end_claims_of(region, index);
+        self.joint_keys.end_claims_of(region, index);
         self.end_waits_of(index);
         self.end_holds_of(index, now_us);
         self.end_permits_of(index, now_us);
         self.end_attempts_of(index, now_us);
         self.end_limit_claims_of(index);
         self.end_charges_of(index);
+        self.end_joint_claims_of(index);
     }
 
     /// Closes a session: what it holds is up for grabs from now on.
@@ -299,10 +308,11 @@ impl Engine {
     /// The session that an owned chunk counts against; `writer` is what the chunk says of it.
     fn creator(&self, owner: Owner, writer: u16) -> u16 {
         match owner {
-            Owner::Name(owner) if owner.is_limiter_key => {
-                self.limiter_keys.creator(&self.region, owner.cell)
-            }
-            Owner::Name(owner) => self.objects.creator(&self.region, owner.cell),
+            Owner::Name(owner) => match owner.table {
+                LIMITER_KEYS => self.limiter_keys.creator(&self.region, owner.cell),
+                JOINT_KEYS => self.joint_keys.creator(&self.region, owner.cell),
+                _ => self.objects.creator(&self.region, owner.cell),
+            },
             Owner::Attempt { .. } => writer,
             Owner::Writer { line, .. } => line,
         }
@@ -312,10 +322,11 @@ impl Engine {
     pub(crate) fn is_current(&self, owner: Owner) -> bool {
         let region = &self.region;
         match owner {
-            Owner::Name(owner) if owner.is_limiter_key => {
-                self.limiter_keys.is_current(region, owner)
-            }
-            Owner::Name(owner) => self.objects.is_current(region, owner),
+            Owner::Name(owner) => match owner.table {
+                LIMITER_KEYS => self.limiter_keys.is_current(region, owner),
+                JOINT_KEYS => self.joint_keys.is_current(region, owner),
+                _ => self.objects.is_current(region, owner),
+            },
             Owner::Attempt { cell, token } => self.is_attempt_current(cell, token),
             Owner::Writer { line, generation } => {
                 self.sessions.is_alive_in_full(region, line, generation)
@@ -349,16 +360,22 @@ impl Engine {
             .free_idle(region, sessions, now_ns, |_, state| {
                 LimiterKeys::is_long(state)
             });
+        let joint_keys = self
+            .joint_keys
+            .free_idle(region, sessions, now_ns, |_, state| {
+                JointKeys::is_long(state)
+            });
         let has_fewer = self.has_share() && {
             let is_its =
                 |owner, writer| self.is_current(owner) && self.creator(owner, writer) == by.index();
             let count = chunk::count_owned(region, is_its);
             self.used.chunks.swap(count, Relaxed) > count
         };
-        match (objects, keys) {
-            (Err(objects_ns), Err(keys_ns)) if !has_fewer => {
+        match (objects, keys, joint_keys) {
+            (Err(objects_ns), Err(keys_ns), Err(joint_keys_ns)) if !has_fewer => {
                 let until_ns = objects_ns
                     .min(keys_ns)
+                    .min(joint_keys_ns)
                     .min(now_ns.saturating_add(LONG_QUIET_NS_MAX));
                 self.used
                     .long_quiet_until_us

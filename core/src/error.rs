@@ -92,6 +92,19 @@ pub enum Error {
         /// The definition asked for.
         asked: String,
     },
+    /// The joint limiter exists with other limits.
+    #[error(
+        "the joint limiter {limiter} exists as {existing} and was asked for as {asked}; \
+         open it with the same limits in the same order, or use another name"
+    )]
+    JointLimitsDiffer {
+        /// The limiter's name, readable.
+        limiter: String,
+        /// The limits in the region, in their order.
+        existing: String,
+        /// The limits asked for.
+        asked: String,
+    },
     /// The semaphore exists with another capacity.
     #[error(
         "the semaphore {semaphore} exists with {existing} permits and was asked for with {asked}; \

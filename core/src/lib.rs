@@ -6,8 +6,8 @@
 //! no clock of its own: time, identity and randomness are arguments.
 //!
 //! Most users want the `sprag` crate, which brings a clock, waiting and handles. One file per noun:
-//! start at [`engine`](Engine), then [`lock`], [`waiter`], [`semaphore`], [`fence`], [`counter`], [`once`], [`limiter`], [`concurrency`], and below them
-//! `table`, `object`, `limiter_key` and [`region`].
+//! start at [`engine`](Engine), then [`lock`], [`waiter`], [`semaphore`], [`fence`], [`counter`], [`once`], [`limiter`],
+//! [`concurrency`], [`joint`], and below them `table`, `object`, `limiter_key`, `joint_key` and [`region`].
 
 // The file comments speak to those who read the code as much as to those who use it.
 #![allow(rustdoc::private_intra_doc_links)]
@@ -22,6 +22,8 @@ pub mod counter;
 mod engine;
 pub mod error;
 pub mod fence;
+pub mod joint;
+mod joint_key;
 pub mod key;
 pub mod limit;
 pub mod limiter;
@@ -48,6 +50,7 @@ pub use counter::{Added, CounterRef, StripedRef};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use fence::{Fence, Stale};
+pub use joint::{JointChecked, JointRef};
 pub use limit::Limit;
 pub use limiter::{Checked, LimiterRef, Refunded};
 pub use object::{Name, TOKEN_MAX};

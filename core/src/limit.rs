@@ -42,6 +42,7 @@
 //! time, its slot, and the bounds above hold over slots. What is reserved when a limit is changed counts
 //! as used from the change on, as all that is used does.
 
+mod applied;
 mod convert;
 mod decision;
 mod definition;
@@ -52,6 +53,7 @@ mod refund;
 mod reserve;
 mod sliding;
 
+pub(crate) use applied::Batch;
 pub use convert::convert;
 pub use decision::Decision;
 pub use definition::{Algorithm, COUNT_MAX, Limit, PERIOD_NS_MAX, WINDOW_PERIOD_NS_MIN};

@@ -144,6 +144,20 @@ impl Place {
     }
 }
 
+impl Checked {
+    /// A decision of no word of this file's.
+    pub(crate) fn apart(decision: Decision, is_overflow: bool) -> Self {
+        Self {
+            decision,
+            is_overflow,
+            wait_ns: 0,
+            at: 0,
+            tag: 0,
+            family: 0,
+        }
+    }
+}
+
 impl Engine {
     #[inline(always)]
     fn moment(&self, now_ns: u64) -> Moment {

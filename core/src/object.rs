@@ -78,6 +78,7 @@ pub(crate) enum Kind {
     Once = 5,
     /// A limit of its own for one key of a limiter: the name is that pair.
     Override = 8,
+    JointLimiter = 9,
     /// The definition of a concurrency limiter.
     Concurrency = 10,
     /// What is held of one key of it.
@@ -226,7 +227,8 @@ impl Objects {
 
 impl Flavour for Objects {
     const CELL_BYTES: usize = 64;
-    const WHAT: &'static str = "lock, semaphore, fence, counter, limiter, override or once";
+    const WHAT: &'static str =
+        "lock, semaphore, fence, counter, limiter, override, key of a concurrency limiter or once";
     const COUNTER: usize = 0;
 
     fn section(region: &Region) -> &Section {
@@ -417,6 +419,11 @@ impl Name {
     fn long(what: &'static str, bytes: &[u8]) -> Result<Arc<[u8]>> {
         key::check_name(what, bytes)?;
         Ok(bytes.into())
+    }
+
+    /// Whether the name is in chunks.
+    pub(crate) fn is_long(&self) -> bool {
+        self.long.is_some()
     }
 
     /// The bytes of the name; of a limiter's key those of the key.

@@ -12,8 +12,10 @@
 //!               permits          one line per shared hold: session, lease, token
 //!               limits           two lines per limit definition
 //!               charges          six lines per call of several limits at once
+//!               joint limits     eight lines per definition of limits declared together
 //! growing       object blocks    locks, semaphores, fences, counters, limiter names, overrides, onces: a header line and 8 cells of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
+//!               joint blocks     keys of limits declared together: a header line and 8 cells of 128 bytes
 //!               key chunks       names too long for their cell, and results of onces
 //! ```
 //!
@@ -45,8 +47,8 @@ mod system;
 
 pub use geometry::Caps;
 pub(crate) use geometry::{
-    BREAK_BYTES, BREAKS, CELLS_PER_BLOCK, CHARGE_BYTES, CHARGES, Geometry, LIMIT_BYTES, LIMITS,
-    SESSIONS_MAX, Section,
+    BREAK_BYTES, BREAKS, CELLS_PER_BLOCK, CHARGE_BYTES, CHARGES, Geometry, JOINT_BYTES, JOINTS,
+    LIMIT_BYTES, LIMITS, SESSIONS_MAX, Section,
 };
 
 use crate::error::{Error, Result};
@@ -65,13 +67,13 @@ pub(crate) mod header {
     pub(crate) const VERSION: usize = 8;
     /// Feature bits: low half compatible (ignored when unknown), high half incompatible (refused).
     pub(crate) const FEATURES: usize = 16;
-    pub(crate) const CAPS: usize = 24; // 24..72: six words
-    pub(crate) const HASH_SEED: usize = 72;
-    pub(crate) const HASH_ALGORITHM: usize = 80;
+    pub(crate) const CAPS: usize = 24; // 24..80: seven words
+    pub(crate) const HASH_SEED: usize = 80;
+    pub(crate) const HASH_ALGORITHM: usize = 88;
     /// Unix time of region time zero, in nanoseconds.
-    pub(crate) const BASE_UNIX: usize = 88;
+    pub(crate) const BASE_UNIX: usize = 96;
     /// Checksum over the words above, which never change.
-    pub(crate) const CHECKSUM: usize = 96;
+    pub(crate) const CHECKSUM: usize = 104;
     /// Region time zero on the boot clock of boot `BOOT_ID`, in nanoseconds (as two's complement).
     pub(crate) const BASE_BOOT: usize = 128;
     pub(crate) const BOOT_ID: usize = 136; // 136..152
@@ -90,12 +92,13 @@ pub(crate) mod header {
     /// Waiter words in use lie below this index.
     pub(crate) const WAITERS_HIGH: usize = 224;
     pub(crate) const LIMITS_HINT: usize = 232;
-    /// Latest region time at which a limiter key was reclaimed, in nanoseconds; only rises.
+    /// Latest region time at which a key of a limiter was reclaimed, in nanoseconds; only rises.
     pub(crate) const RECLAIMED_AT: usize = 240;
     /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something,
     /// furthest that any key was ever put from its home.
     pub(crate) const OBJECTS: usize = 256; // a line of its own
     pub(crate) const LIMITER_KEYS: usize = 320; // likewise
+    pub(crate) const JOINT_KEYS: usize = 384; // likewise
 }
 
 /// What a new region is born with: everything the engine may not find out by itself.
@@ -272,7 +275,7 @@ impl Region {
     pub fn allocated_bytes(&self) -> u64 {
         let g = &self.geometry;
         let mut bytes = g.fixed;
-        for section in [g.objects, g.limiter_keys, g.chunks] {
+        for section in [g.objects, g.limiter_keys, g.joint_keys, g.chunks] {
             for extent in 0..section.extents() {
                 let bit = section.first_extent + extent;
                 if self.extent_word(bit).load(Relaxed) & (1 << (bit % 64)) != 0 {
@@ -381,6 +384,11 @@ impl Region {
             || keys
                 .unit_of(offset)
                 .is_some_and(|block| self.is_present(keys, block))
+    }
+
+    /// Byte offset of a definition of limits declared together; any number is brought into range.
+    pub(crate) fn joint_at(&self, index: u32) -> usize {
+        self.geometry.joints + (index % JOINTS) as usize * JOINT_BYTES
     }
 
     pub(crate) fn break_at(&self, index: u32) -> usize {

@@ -12,11 +12,10 @@
 //! | word | field | written by |
 //! |---|---|---|
 //! | 0 | bit 0: open; bits 8..40: generation, one higher for each owner of the line | the owner |
-//! | 8 | process id (of its own namespace) | the owner |
+//! | 8 | bits 0..32: process id (of its own namespace); bits 32..64: unix time of opening, in seconds | the owner |
 //! | 16 | process start time on the boot clock, in nanoseconds | the owner |
 //! | 24 | inode of its pid namespace | the owner |
-//! | 32, 40 | cells of the objects and the limiter keys table that it created | anyone, see `table` |
-//! | 48 | unix time of opening, in nanoseconds | the owner |
+//! | 32, 40, 48 | cells of the objects, the limiter keys and the joint keys table that it created | anyone, see `table` |
 //! | 56 | *doorbell* (32 bits): raised when a wait of the session that no thread sleeps on may be ready | anyone |
 //!
 //! ```text
@@ -171,10 +170,9 @@ impl Sessions {
                 continue;
             };
             for (offset, value) in [
-                (8, u64::from(process.pid)),
+                (8, u64::from(process.pid) | (unix_ns / 1_000_000_000) << 32),
                 (16, process.start_ns),
                 (24, process.pid_namespace),
-                (48, unix_ns),
             ] {
                 // Relaxed: for people to read.
                 region.word(at + offset).store(value, Relaxed);
@@ -229,7 +227,7 @@ impl Sessions {
             let at = region.session_at(*index);
             let word = |offset| region.word(at + offset).load(Relaxed);
             word(0) & OPEN != 0
-                && word(8) == u64::from(process.pid)
+                && word(8) as u32 == process.pid
                 && word(16) == process.start_ns
                 && word(24) == process.pid_namespace
                 // Before it replaced itself by another program it was the same process.

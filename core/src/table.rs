@@ -75,10 +75,14 @@ pub(crate) struct Claim {
 /// How one table's cells encode their state, and what its kinds do at the table's transitions.
 pub(crate) trait Flavour {
     const CELL_BYTES: usize;
-    const CELLS_PER_LINE: u32 = (64 / Self::CELL_BYTES) as u32;
+    const CELLS_PER_LINE: u32 = if Self::CELL_BYTES < 64 {
+        (64 / Self::CELL_BYTES) as u32
+    } else {
+        1
+    };
     /// What there is no room for, in errors.
     const WHAT: &'static str;
-    /// Which of a session's two counters counts this table's cells.
+    /// Which of a session's counters counts this table's cells; also the table's number.
     const COUNTER: usize;
 
     fn section(region: &Region) -> &Section;
@@ -144,7 +148,8 @@ pub(crate) trait Entry<F: Flavour> {
 /// A cell and which incarnation of it: what a key chunk belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CellOwner {
-    pub(crate) is_limiter_key: bool,
+    /// Which table's the cell is: [`Flavour::COUNTER`].
+    pub(crate) table: u8,
     pub(crate) cell: u32,
     pub(crate) incarnation: u32,
 }
@@ -205,7 +210,7 @@ impl<F: Flavour> Table<F> {
         let section = *F::section(region);
         Self {
             section,
-            counters: [header::OBJECTS, header::LIMITER_KEYS][F::COUNTER],
+            counters: [header::OBJECTS, header::LIMITER_KEYS, header::JOINT_KEYS][F::COUNTER],
             blocks_per_partition: section.units / region.partitions(),
             cap: F::cap(region),
             is_complete: AtomicBool::new(region.is_complete(&section)),

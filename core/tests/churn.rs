@@ -336,6 +336,34 @@ fn long_names_never_run_out_of_room_while_entries_that_have_it_are_idle() {
     );
 }
 
+// property 11
+#[test]
+fn several_locks_that_find_no_room_together_are_told_so() {
+    for (len, room, what) in [
+        // Of 21 chunks each.
+        (1000, 6, "long name or result"),
+        (16, 16, "lock, semaphore,"),
+    ] {
+        let (engine, me) = engine_with_session(Caps {
+            objects: 16,
+            ..tiny()
+        });
+        let take = |count: u64| {
+            let names: Result<Vec<_>, _> = (0..count)
+                .map(|i| engine.lock_name(&one_use(i, len)))
+                .collect();
+            engine.try_acquire_all(&names?, me, 0, SECOND)
+        };
+        let error = take(room + 1).unwrap_err();
+        assert!(
+            matches!(error, Error::Full { what: told, .. } if told.starts_with(what)),
+            "{error}"
+        );
+        let taken = take(room / 2);
+        assert!(matches!(taken, Ok(Attempt::Granted(_))), "{len}: {taken:?}");
+    }
+}
+
 // property 7, property 12
 #[test]
 fn a_reclaimed_key_is_not_young_again_for_a_stamp_from_before_it_was_full() {

@@ -298,6 +298,7 @@ fn bytes_are_a_name_that_is_told_from_all_others_or_are_refused() {
     let caps = Caps {
         objects: 512,
         limiter_keys: 512,
+        joint_keys: 512,
         sessions: 2,
         waiters: 2,
         permits: 2,

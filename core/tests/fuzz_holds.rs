@@ -62,6 +62,7 @@ fn holds_are_what_was_asked_for_or_are_refused_with_their_bounds() {
     let caps = Caps {
         objects: 512,
         limiter_keys: 8,
+        joint_keys: 8,
         sessions: 2,
         waiters: 8,
         permits: 8,

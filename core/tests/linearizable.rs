@@ -28,6 +28,7 @@ fn histories() -> u64 {
 const CAPS: Caps = Caps {
     objects: 16,
     limiter_keys: 16,
+    joint_keys: 16,
     sessions: 16,
     waiters: 16,
     permits: 16,

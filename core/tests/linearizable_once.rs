@@ -20,6 +20,7 @@ use threads::{THREADS, at_once};
 const CAPS: Caps = Caps {
     objects: 16,
     limiter_keys: 16,
+    joint_keys: 16,
     sessions: 16,
     waiters: 16,
     permits: 2,

@@ -26,6 +26,7 @@ const PREEMPTIONS: usize = 3;
 pub const CAPS: Caps = Caps {
     objects: 2,
     limiter_keys: 1,
+    joint_keys: 1,
     sessions: 2,
     waiters: 2,
     permits: 2,

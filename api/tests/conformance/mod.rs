@@ -11,6 +11,7 @@ pub(crate) mod counters;
 pub(crate) mod data;
 pub(crate) mod fences;
 pub(crate) mod futures;
+pub(crate) mod joints;
 pub(crate) mod keep_alive;
 pub(crate) mod limiters;
 pub(crate) mod locks;
@@ -251,6 +252,20 @@ macro_rules! cases {
                 a_table_full_of_onces_refuses_until_one_is_not_kept_any_more,
                 of_many_threads_one_does_it_and_all_read_what_it_stored,
                 errors_and_debug_output_of_onces_name_the_key,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            joints,
+            [
+                all_limits_allow_or_nothing_is_taken,
+                the_limit_that_refuses_longest_is_told,
+                a_peek_changes_nothing_and_a_cost_of_zero_takes_nothing,
+                costs_and_numbers_of_limits_out_of_bounds_are_errors,
+                other_limits_under_a_name_are_an_error_that_names_both,
+                keys_under_several_limits_are_bytes_of_every_length,
+                at_the_cap_shared_limits_decide_and_say_so,
+                threads_get_no_more_than_any_of_several_limits,
             ]
         );
         $crate::conformance::instantiate!(

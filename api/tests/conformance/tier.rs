@@ -29,6 +29,7 @@ pub(crate) fn small() -> SpaceBuilder {
     Space::builder().caps(sprag::Caps {
         objects: 2_048,
         limiter_keys: 2_048,
+        joint_keys: 2_048,
         sessions: 64,
         waiters: 256,
         permits: 256,

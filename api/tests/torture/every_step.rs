@@ -5,8 +5,9 @@ use crate::process::{alone, fork, in_lanes, shared_words, wait};
 use crate::report::{self, Row};
 use crate::scene::{Case, LONG_TTL, SHORT_TTL, Scene, Struck, directory};
 use crate::{
-    scenes_change, scenes_charge, scenes_concurrency, scenes_counter, scenes_limiter, scenes_lock,
-    scenes_many, scenes_once, scenes_override, scenes_refund, scenes_shared, scenes_table,
+    scenes_change, scenes_charge, scenes_concurrency, scenes_counter, scenes_joint, scenes_limiter,
+    scenes_lock, scenes_many, scenes_once, scenes_override, scenes_refund, scenes_shared,
+    scenes_table,
 };
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -39,6 +40,7 @@ fn scenes(signal: i32, ttls: &[Duration]) -> Vec<(&'static Scene, Duration)> {
         .chain(with(&scenes_refund::SCENES, &ttls[..1]))
         .chain(with(&scenes_change::SCENES, &ttls[..1]))
         .chain(with(&scenes_override::SCENES, &ttls[..1]))
+        .chain(with(&scenes_joint::SCENES, &ttls[..1]))
         .filter(|(scene, _)| scene.op.name().contains(&only))
         .collect()
 }

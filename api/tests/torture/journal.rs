@@ -60,6 +60,12 @@ pub(crate) enum Op {
     SetOverride,
     ClearOverride,
     CheckOverridden,
+    OpenJoint,
+    CheckJoint,
+    CheckJointClosing,
+    CheckJointInsert,
+    CheckJointOverflow,
+    CheckJointReclaim,
     Admit,
     AdmitInsert,
     Add,
@@ -111,7 +117,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 89] = [
+    pub(crate) const ALL: [(Self, &'static str); 95] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -156,6 +162,15 @@ impl Op {
             Self::CheckOverridden,
             "limiter: insert a key with an override",
         ),
+        (Self::OpenJoint, "joint limiter: create"),
+        (Self::CheckJoint, "joint limiter: check"),
+        (Self::CheckJointClosing, "joint limiter: check, in parts"),
+        (Self::CheckJointInsert, "joint limiter: insert a key"),
+        (
+            Self::CheckJointOverflow,
+            "joint limiter: overflow at the cap",
+        ),
+        (Self::CheckJointReclaim, "joint limiter: reclaim a key"),
         (Self::Admit, "fence: admit"),
         (Self::AdmitInsert, "fence: admit, first"),
         (Self::Add, "counter: add"),

@@ -28,6 +28,7 @@ mod scenes_change;
 mod scenes_charge;
 mod scenes_concurrency;
 mod scenes_counter;
+mod scenes_joint;
 mod scenes_limiter;
 mod scenes_lock;
 mod scenes_many;

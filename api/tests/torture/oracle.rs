@@ -201,6 +201,12 @@ fn kind(op: Op) -> Kind {
         | Op::FinishUpdate
         | Op::SetOverride
         | Op::ClearOverride
+        | Op::OpenJoint
+        | Op::CheckJoint
+        | Op::CheckJointClosing
+        | Op::CheckJointInsert
+        | Op::CheckJointOverflow
+        | Op::CheckJointReclaim
         | Op::OpenSession
         | Op::CloseSession
         | Op::Create

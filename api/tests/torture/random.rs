@@ -28,6 +28,7 @@ const OPS: usize = 96;
 const TIGHT: Caps = Caps {
     objects: 26,
     limiter_keys: 12,
+    joint_keys: 12,
     sessions: 8,
     waiters: 6,
     permits: 6,
@@ -38,6 +39,7 @@ const TIGHT: Caps = Caps {
 const ROOMY: Caps = Caps {
     objects: 1_024,
     limiter_keys: 1_024,
+    joint_keys: 1_024,
     key_chunks: 4_096,
     ..TIGHT
 };

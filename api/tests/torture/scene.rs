@@ -49,6 +49,7 @@ pub(crate) const fn scene(op: Op, victim: fn(&Actor, &Cue), companion: fn(&Actor
 pub(crate) const SMALL: Caps = Caps {
     objects: 8,
     limiter_keys: 8,
+    joint_keys: 8,
     sessions: 6,
     waiters: 4,
     permits: 4,

@@ -23,7 +23,7 @@ fn exhaust(actor: &Actor, limiter: &Limiter, limit: u64, key: u64) -> u64 {
 }
 
 /// What a key was allowed in all, and what a check of unknown outcome may have taken besides.
-fn taken(actor: &Actor, key: u64) -> (u64, u64) {
+pub(crate) fn taken(actor: &Actor, key: u64) -> (u64, u64) {
     let mut sums = (0, 0);
     for record in actor.journal.records() {
         if record.key == key && format!("{:?}", record.op).starts_with("Check") {

@@ -178,6 +178,7 @@ impl Era {
         let caps = Caps {
             objects: 16,
             limiter_keys: keys_max,
+            joint_keys: 1,
             sessions: 1,
             waiters: 1,
             permits: 1,

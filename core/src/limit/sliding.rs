@@ -129,6 +129,23 @@ impl Sliding {
         }
     }
 
+    /// With `cost` more counted, as far as a value holds it.
+    #[inline]
+    pub(super) const fn filled(self, prepared: &Prepared, cost: u64) -> Self {
+        let (current, count_max) = (
+            self.current.saturating_add(cost),
+            count_max(prepared.period),
+        );
+        Self {
+            current: if current > count_max {
+                count_max
+            } else {
+                current
+            },
+            ..self
+        }
+    }
+
     /// What `value` becomes without a `cost` that left it at `end`, and what of the cost counts at
     /// `moment`, times the period; `None` if nothing does. The window stays the stored one.
     pub(super) const fn without(

@@ -11,15 +11,18 @@ use super::engaged::{Engaged, Role, is_engaged};
 use super::together::Took;
 use super::{Attempt, Grant, check_lease};
 use crate::admission::{Answer, Asker, Wants};
+use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::object::{Kind, Name};
+use crate::object::{Kind, Name, Objects};
 use crate::session::SessionId;
-use crate::table::{Found, ROUNDS_MAX};
+use crate::table::{Flavour as _, Found, ROUNDS_MAX};
 use crate::waiter::{PROBE_NS, Poll, Ticket, Wake};
 
 /// The most locks that one acquire can take: 64.
 pub const SEVERAL_MAX: usize = 64;
+/// Insertions of each name by one call after which it is taken that they displace each other.
+const INSERTIONS_MAX: usize = 64;
 
 /// Fails unless so many locks can be taken by one acquire.
 pub fn check_number(number: usize) -> Result<()> {
@@ -53,9 +56,17 @@ impl Engine {
             lease_ns,
             probe: true,
         };
+        let mut inserted = 0;
         for _ in 0..ROUNDS_MAX {
-            let found = |name: &Name| self.find_lock(name, by, now_ns);
+            let found = |name: &Name| {
+                let found = self.find_object(&self.object(Kind::Lock, name));
+                inserted += usize::from(found.is_none());
+                found.map_or_else(|| self.find_lock(name, by, now_ns), Ok)
+            };
             let found: Result<Vec<Found>> = names.iter().map(found).collect();
+            if inserted > names.len() * INSERTIONS_MAX {
+                return Err(self.without_room_for(names));
+            }
             match self.take_found(found?, &asker)? {
                 Took::Granted(grant) => return Ok(Attempt::Granted(grant)),
                 Took::Again => {}
@@ -65,6 +76,18 @@ impl Engine {
         Err(Error::Damaged {
             what: "a lock never settles",
         })
+    }
+
+    /// Names that are free are reclaimed for each other where there is no room for all of them.
+    fn without_room_for(&self, names: &[Name]) -> Error {
+        let caps = self.region.caps();
+        let (what, cap) = if names.iter().any(Name::is_long) {
+            (chunk::WHAT, caps.key_chunks)
+        } else {
+            (Objects::WHAT, caps.objects)
+        };
+        let cap = cap.into();
+        Error::Full { what, cap }
     }
 
     /// Takes locks by their words as they were found, if all can be had.

@@ -14,6 +14,7 @@ const LATE: [u8; 60] = [2; 60];
 const CAPS: Caps = Caps {
     objects: 16,
     limiter_keys: 16,
+    joint_keys: 16,
     sessions: 8,
     waiters: 16,
     permits: 2,

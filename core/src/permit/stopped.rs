@@ -21,6 +21,7 @@ const LATER: u64 = 31 * SECOND;
 const ONE: Caps = Caps {
     objects: 4,
     limiter_keys: 4,
+    joint_keys: 4,
     sessions: 4,
     waiters: 4,
     permits: 1,

@@ -31,12 +31,13 @@ use super::file::Alone;
 use super::{Birth, Region, header};
 use crate::counter;
 use crate::error::{Error, Result};
+use crate::joint_key::JointKeys;
 use crate::limiter;
 use crate::limiter_key::{KeyState, LimiterKeys};
 use crate::object::{Kind, Objects, TOKEN_MAX};
 use crate::session::{Sessions, ofd};
 use crate::table::{LIVE, Table, phase};
-use crate::{lock, permit, waiter};
+use crate::{joint, lock, permit, waiter};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// More tokens than one lock can be granted while a page waits to be written to disk: 45 minutes of
@@ -88,6 +89,9 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
     Table::<LimiterKeys>::new(region).settle(region, |region, at| {
         KeyState(region.wide(at).load()).is_engaged()
     });
+    // What was written back of a key at different times makes no key.
+    Table::<JointKeys>::new(region).settle(region, |region, at| !JointKeys::is_sound(region, at));
+    joint::settle(region);
     for partition in 0..region.partitions() {
         let floor = region.floor(partition);
         let risen = floor.load(Relaxed).saturating_add(LOST_TOKENS_MAX);

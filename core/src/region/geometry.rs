@@ -12,13 +12,15 @@ pub struct Caps {
     pub objects: u32,
     /// Keys of all limiters together: 1 to 2^28; 262,144 by default.
     pub limiter_keys: u32,
+    /// Keys of all joint limiters together: 1 to 2^26; 65,536 by default.
+    pub joint_keys: u32,
     /// Sessions (open spaces) at one time: 1 to 4,095; 1,024 by default.
     pub sessions: u32,
     /// Waits at one time: 1 to 65,536; 4,096 by default.
     pub waiters: u32,
     /// Shared holds and holds of semaphores at one time: 1 to 65,536; 8,192 by default.
     pub permits: u32,
-    /// Chunks of 48 bytes for names longer than 24 bytes, limiter keys longer than 16, and results: 1 to 2^28;
+    /// Chunks of 48 bytes for names longer than 24 bytes, keys of limiters longer than 16, and results: 1 to 2^28;
     /// 262,144 by default.
     pub key_chunks: u32,
 }
@@ -28,6 +30,7 @@ impl Default for Caps {
         Self {
             objects: 65_536,
             limiter_keys: 262_144,
+            joint_keys: 65_536,
             sessions: 1_024,
             waiters: 4_096,
             permits: 8_192,
@@ -37,7 +40,7 @@ impl Default for Caps {
 }
 
 /// How many caps there are.
-const CAPS: usize = 6;
+const CAPS: usize = 7;
 /// Highest value of each cap, by the width of the fields that hold indices.
 const CAP_BOUNDS: [(&str, u32, u32); CAPS] = [
     ("objects cap", 1, 1 << 26),
@@ -47,6 +50,7 @@ const CAP_BOUNDS: [(&str, u32, u32); CAPS] = [
     ("waiters cap", 1, 1 << 16),
     ("key chunks cap", 1, 1 << 28),
     ("permits cap", 1, 1 << 16),
+    ("joint keys cap", 1, 1 << 26),
 ];
 
 /// Sessions that a session field can name.
@@ -57,6 +61,9 @@ pub(crate) const LIMIT_BYTES: usize = 128;
 /// Calls of several limits at once that can be under way at one time, and what each takes: a line and eight entries.
 pub(crate) const CHARGES: u32 = if cfg!(loom) { 2 } else { 512 };
 pub(crate) const CHARGE_BYTES: usize = LINE + 8 * 40;
+/// Definitions of limits declared together.
+pub(crate) const JOINTS: u32 = if cfg!(loom) { 2 } else { 256 };
+pub(crate) const JOINT_BYTES: usize = 512;
 
 impl Caps {
     pub(super) fn words(self) -> [u64; CAPS] {
@@ -67,6 +74,7 @@ impl Caps {
             self.waiters,
             self.key_chunks,
             self.permits,
+            self.joint_keys,
         ]
         .map(u64::from)
     }
@@ -153,27 +161,31 @@ pub(crate) struct Geometry {
     pub(super) permits: usize,
     pub(super) limits: usize,
     pub(super) charges: usize,
+    pub(super) joints: usize,
     /// Bytes that are allocated at creation.
     pub(super) fixed: usize,
     pub(crate) objects: Section,
     pub(crate) limiter_keys: Section,
+    pub(crate) joint_keys: Section,
     pub(crate) chunks: Section,
     pub(super) len: usize,
 }
 
-/// Bytes of a block of the objects table and of the limiter keys table.
+/// Bytes of a block of the objects table, of the limiter keys table and of the joint keys table.
 const OBJECT_BLOCK: usize = LINE + 8 * 64;
 const LIMITER_BLOCK: usize = LINE + 8 * 32;
+const JOINT_BLOCK: usize = LINE + 8 * 128;
 
 impl Geometry {
     pub(crate) fn new(caps: Caps) -> Self {
-        // Objects are a line each and hot ones are locks: half full at the cap keeps the first cell
-        // looked at the right one. Limiter keys are many, two to a line: 65 % full keeps them
+        // Objects are a line each and hot ones are locks, and joint keys are two lines: half full at the cap
+        // keeps the first cell looked at the right one. Limiter keys are many, two to a line: 65 % full keeps them
         // small, and four in five on the first line looked at.
         let objects = caps.objects.div_ceil(CELLS_PER_BLOCK / 2).max(2);
         let limiter_keys = (u64::from(caps.limiter_keys) * 100)
             .div_ceil(65 * u64::from(CELLS_PER_BLOCK))
             .max(2) as u32;
+        let joint_keys = caps.joint_keys.div_ceil(CELLS_PER_BLOCK / 2).max(2);
         let mut partitions = PARTITIONS_MAX;
         while partitions > 1 && objects / partitions < 8 {
             partitions /= 2;
@@ -181,6 +193,7 @@ impl Geometry {
         // Whole partitions, so that a partition's blocks are contiguous.
         let objects = objects.next_multiple_of(partitions);
         let limiter_keys = limiter_keys.next_multiple_of(partitions);
+        let joint_keys = joint_keys.next_multiple_of(partitions);
 
         let mut end = PAGE;
         let mut place = |bytes: usize| {
@@ -192,8 +205,9 @@ impl Geometry {
         let extent_count = |units: u32, per: u32| units.div_ceil(per);
         let object_extents = extent_count(objects, BLOCKS_PER_EXTENT);
         let limiter_extents = extent_count(limiter_keys, BLOCKS_PER_EXTENT);
+        let joint_extents = extent_count(joint_keys, BLOCKS_PER_EXTENT);
         let chunk_extents = extent_count(caps.key_chunks, CHUNKS_PER_EXTENT);
-        let all_extents = object_extents + limiter_extents + chunk_extents;
+        let all_extents = object_extents + limiter_extents + joint_extents + chunk_extents;
         let extents = place((all_extents as usize).div_ceil(64) * 8);
         let coarse = place((PARTITIONS_MAX as usize + 1) * LINE);
         let breaks = place(BREAKS as usize * BREAK_BYTES);
@@ -203,6 +217,7 @@ impl Geometry {
         let permits = place(caps.permits as usize * LINE);
         let limits = place(LIMITS as usize * LIMIT_BYTES);
         let charges = place(CHARGES as usize * CHARGE_BYTES);
+        let joints = place(JOINTS as usize * JOINT_BYTES);
         let fixed = end.next_multiple_of(PAGE);
 
         let section = |offset, units, unit_bytes, extent_shift, first_extent| Section {
@@ -221,12 +236,19 @@ impl Geometry {
             BLOCKS_SHIFT,
             object_extents,
         );
-        let chunks = section(
+        let joint_keys = section(
             end_of(limiter_keys),
+            joint_keys,
+            JOINT_BLOCK,
+            BLOCKS_SHIFT,
+            object_extents + limiter_extents,
+        );
+        let chunks = section(
+            end_of(joint_keys),
             caps.key_chunks,
             LINE,
             CHUNKS_SHIFT,
-            object_extents + limiter_extents,
+            object_extents + limiter_extents + joint_extents,
         );
         Self {
             caps,
@@ -241,9 +263,11 @@ impl Geometry {
             permits,
             limits,
             charges,
+            joints,
             fixed,
             objects,
             limiter_keys,
+            joint_keys,
             chunks,
             len: end_of(chunks),
         }

@@ -1,6 +1,7 @@
 //! Which words of a region are loom's in a model, and which are not and why.
 
 use super::{CELLS_PER_BLOCK, CHARGES, LINE, Region, Section, header};
+use crate::joint::definition::overflow_at;
 use crate::limiter::{overflow, slots_end};
 use crate::lock::deadlock::MARK;
 use crate::object::{Kind, OWN, Objects};
@@ -36,8 +37,8 @@ impl Region {
 
     /// Makes loom's words of those that the threads of a model may touch, just before they start. A
     /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
-    /// one, the limiters' where the cap allows for one key only, charges where it allows for two, and chunks where it
-    /// allows for one only.
+    /// one, the limiters' and the joint limiters' where their cap allows for one key only, charges where it allows for
+    /// two, and chunks where it allows for one only.
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;
@@ -84,6 +85,7 @@ impl Region {
             }
             self.word(at + 32).leave();
             self.word(at + 40).leave();
+            self.word(at + 48).leave();
         }
         for waiter in 0..self.geometry.caps.waiters {
             self.waiter_word(waiter).share();
@@ -130,6 +132,13 @@ impl Region {
                     self.half(at + 16 + cell * 4).share();
                     let cell = at + LINE + cell * cell_bytes;
                     self.wide(cell).share();
+                    if cell_bytes == 128 {
+                        words(cell + 16, 2);
+                        for value in 0..2 {
+                            self.wide(cell + 32 + value * 16).share();
+                        }
+                        continue;
+                    }
                     words(cell + 16, (cell_bytes - 16) / 8);
                     if cell_bytes == 64
                         && self.wide(cell).load() != 0
@@ -163,6 +172,26 @@ impl Region {
                 // Of two entries; no model has a call with more.
                 words(at + LINE, 10);
             }
+        }
+        if caps.joint_keys > 1 {
+            words(header::RECLAIMED_AT, 1);
+            // Limits never change once they are named, which they are before the threads start. Of the values, models
+            // use two.
+            let at = self.joint_at(0);
+            self.word(at + 8).leave();
+            self.half(at + 20).leave();
+            for word in 0..30 {
+                self.word(at + 24 + word * 8).leave();
+            }
+            let entry = |at: usize| {
+                self.wide(at).share();
+                for value in 0..2 {
+                    self.wide(at + 32 + value * 16).share();
+                }
+            };
+            entry(overflow_at(self, 0));
+            let keys = &geometry.joint_keys;
+            table(header::JOINT_KEYS, caps.joint_keys, keys, 128);
         }
     }
 }

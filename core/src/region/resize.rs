@@ -4,8 +4,8 @@
 //! on the way leaves the old one in place. Meanwhile the kernel locks of all sessions are held: nobody
 //! can open a session in the old region, and who tries after finds it replaced.
 //!
-//! Carried over: every fence and counter, every limiter with its overrides and its keys' state, every concurrency
-//! limiter, every once that is done and whose
+//! Carried over: every fence and counter, every limiter, joint or not, with its overrides and its keys' state, every
+//! concurrency limiter, every once that is done and whose
 //! result is kept, region time, and that tokens never go back. Locks are not: none is held. Nor is it that
 //! attempts at a once ended unfinished.
 
@@ -13,10 +13,13 @@ use super::file::{Alone, Draft, absolute, open_unchanged};
 use super::{Birth, Caps, Region};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::joint::entry::{self, State};
+use crate::joint::{JointRef, definition as joint};
+use crate::joint_key::{JointKey, JointKeys};
 use crate::key;
 use crate::limiter::{self, LimiterRef, name_cell, overflow};
 use crate::limiter_key::{KeyState, LimiterKey, LimiterKeys, reclaimed_at_ns};
-use crate::lock::State;
+use crate::lock;
 use crate::lock::engaged::is_engaged;
 use crate::object::{Kind, Objects, Plain, serial};
 use crate::once::{Begun, OnceStatus, TTL_NS_MAX, TTL_NS_MIN};
@@ -67,6 +70,7 @@ pub fn resize(path: &Path, caps: Caps, birth: Birth) -> Result<()> {
         .and_then(|()| carry_onces(&old, &new, now_ns))
         .and_then(|()| carry_limiters(&old, &new, now_ns))
         .and_then(|()| carry_concurrency(&old, &new, now_ns))
+        .and_then(|()| carry_joints(&old, &new, now_ns))
         .map_err(|error| match error {
             // Nobody shares the new region yet.
             Error::ShareExceeded { what, used } => Error::Full { what, cap: used },
@@ -132,7 +136,7 @@ fn is_detached(state: u128, now_ns: u64) -> bool {
     if phase(state) != LIVE || is_pooled(state) || is_engaged(state) {
         return false;
     }
-    let lock = State::decode(state);
+    let lock = lock::State::decode(state);
     lock.holder == Some(SessionId::DETACHED) && !lock.has_expired(now_ns / 1_000)
 }
 
@@ -352,4 +356,62 @@ fn carry_key(
         .wide(found.at)
         .compare_exchange(found.state, carried.0);
     Ok(())
+}
+
+/// Opens every joint limiter in `new` as it is, and carries over the state of its keys that are not idle.
+fn carry_joints(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
+    let by = SessionId::DETACHED;
+    let mut names = Vec::new();
+    old.for_each_joint(b"", |name, limits, _| names.push((name, limits)));
+    let mut joints = HashMap::new();
+    for (name, limits) in names {
+        let before = old.open_joint(&name, &limits, by, now_ns)?;
+        let after = new.open_joint(&name, &limits, by, now_ns)?;
+        let places = [(old, before.id), (new, after.id)];
+        let [from, to] = places.map(|(engine, id)| joint::overflow_at(&engine.region, id));
+        carry_joint_entry(old, new, &after, from, to);
+        joints.insert(before.id, after);
+    }
+
+    let mut result = Ok(());
+    old.joint_keys.for_each(&old.region, |cell, at, state| {
+        if result.is_err() || phase(state) != LIVE {
+            return;
+        }
+        let is_alive = &mut |_| true;
+        match JointKeys::idle(&old.region, cell, at, state, now_ns, is_alive) {
+            Idle::Now => return,
+            Idle::At(at_ns) if at_ns <= now_ns => {
+                return JointKeys::note_reclaim(&new.region, at_ns);
+            }
+            Idle::At(_) | Idle::Unforeseen | Idle::Never => {}
+        }
+        if let Some(limiter) = joints.get(&State(state).definition()) {
+            let key = JointKeys::key(&old.region, at, state);
+            result = insert_joint_key(new, limiter, &key, now_ns)
+                .map(|to| carry_joint_entry(old, new, limiter, at, to));
+        }
+    });
+    result
+}
+
+/// Where the entry of a key is in `new`.
+fn insert_joint_key(new: &Engine, limiter: &JointRef, key: &[u8], now_ns: u64) -> Result<usize> {
+    key::check_name("key", key).map_err(|_| Error::Damaged {
+        what: "a joint limiter's key cannot be read",
+    })?;
+    let entry = JointKey::new(new, limiter, key);
+    let actor = new.actor(SessionId::DETACHED, new.region.caps().joint_keys);
+    let found = new
+        .joint_keys
+        .find_or_insert(&new.region, &actor, entry.hash, &entry, now_ns)?;
+    Ok(found.at)
+}
+
+/// Carries over what an entry of `limiter` has used, as far as its words belong together.
+fn carry_joint_entry(old: &Engine, new: &Engine, limiter: &JointRef, from: usize, to: usize) {
+    let state = State(old.region.wide(from).load());
+    if let Some(values) = entry::seen(&old.region, &limiter.limits, from, state) {
+        entry::set(&new.region, to, &values);
+    }
 }

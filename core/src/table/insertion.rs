@@ -167,7 +167,7 @@ impl<F: Flavour> Table<F> {
         let incarnation = (creator.load(Relaxed) >> 12).wrapping_add(1) & 0xf_ffff;
         creator.store(incarnation << 12 | u32::from(actor.session.index), Relaxed);
         let owner = CellOwner {
-            is_limiter_key: F::COUNTER == 1,
+            table: F::COUNTER as u8,
             cell,
             incarnation,
         };

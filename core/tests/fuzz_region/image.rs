@@ -1,6 +1,6 @@
 //! Files that once were regions: owns the valid ones that all begin with, and how one is spoilt.
 
-use crate::everything::{CAPACITY, KEYS, NAMES, use_everything};
+use crate::everything::{CAPACITY, JOINT_LIMITS, KEYS, NAMES, use_everything};
 use crate::fuzz::{Input, interesting, literal};
 use crate::support::*;
 use fastrand::Rng;
@@ -219,7 +219,7 @@ impl Input for Image {
 type Base = (&'static str, fn(&Path));
 
 /// The valid regions by name, each with what has been done in it.
-const BASES: [Base; 12] = [
+const BASES: [Base; 13] = [
     ("fresh", |path| drop(roomy(path))),
     ("in use", in_use),
     ("of another boot", in_use),
@@ -232,6 +232,7 @@ const BASES: [Base; 12] = [
     ("a call left", |path| call_left(path, UNDECIDED)),
     ("a call left decided", |path| call_left(path, DECIDED)),
     ("limited", limited),
+    ("joint limits", joint_limits),
 ];
 
 /// Which of them is opened as one that the machine's last boot left behind.
@@ -279,15 +280,15 @@ static OTHER_CAPS: LazyLock<Vec<(Vec<u8>, usize)>> = LazyLock::new(|| {
     let directory = memory_directory();
     let path = directory.path().join("region");
     [
-        [1, 1, 1, 1, 1, 1],
-        [1_000, 1, 4_095, 1, 1, 1],
-        [1, 2_000, 1, 500, 1, 300],
-        [16, 16, 16, 16, 5_000, 16],
-        [64, 64, 15, 16, 64, 17],
-        [512, 512, 16, 16, 64, 16],
+        [1, 1, 1, 1, 1, 1, 1],
+        [1_000, 1, 4_095, 1, 1, 1, 500],
+        [1, 2_000, 1, 500, 1, 300, 1],
+        [16, 16, 16, 16, 5_000, 16, 16],
+        [64, 64, 15, 16, 64, 17, 64],
+        [512, 512, 16, 16, 64, 16, 512],
     ]
     .into_iter()
-    .map(|caps: [u32; 6]| {
+    .map(|caps: [u32; 7]| {
         let mut options = OPTIONS;
         options.caps = Caps {
             objects: caps[0],
@@ -296,6 +297,7 @@ static OTHER_CAPS: LazyLock<Vec<(Vec<u8>, usize)>> = LazyLock::new(|| {
             waiters: caps[3],
             key_chunks: caps[4],
             permits: caps[5],
+            joint_keys: caps[6],
         };
         try_open(&path, &options).unwrap();
         let len = std::fs::metadata(&path).unwrap().len();
@@ -428,6 +430,28 @@ fn waiters(path: &Path) {
         }
     }
     // The session stays open, as that of a process which was killed.
+}
+
+/// Keys under limits declared together, one of them as it is left by one who is killed once it has closed it.
+fn joint_limits(path: &Path) {
+    let engine = roomy(path);
+    let me = session(&engine);
+    let limits = JOINT_LIMITS.map(|limit| limit.parse().unwrap());
+    let joint = engine.open_joint(b"joint", &limits, me, 0).unwrap();
+    for now_ns in [0, 1, SECOND, 100 * SECOND] {
+        for key in KEYS {
+            let _ = engine.check_joint(&joint, key, 1, me, now_ns).unwrap();
+        }
+    }
+    let bytes = std::fs::read(path).unwrap();
+    let padded = [KEYS[0], &[0; 15]].concat();
+    let keys = bytes.windows(16).enumerate();
+    // In a joint key's cell the first value follows, which is 0 of no key that was ever used.
+    let mut keys =
+        keys.filter(|(at, window)| *window == padded && bytes[at + 16..at + 32] != [0; 16]);
+    let cell = keys.next().unwrap().0 - 16;
+    scribble(path, cell as u64 + 1, &[bytes[cell + 1] | 1]);
+    assert_eq!(engine.check_region().findings, []);
 }
 
 /// Shares, permits, one who wants alone what it shares, and others who wait.

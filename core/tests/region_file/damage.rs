@@ -35,7 +35,7 @@ fn spoil(path: &Path, at: u64, every: usize, random: &mut fastrand::Rng) {
 fn hints_next_to_an_overflow_are_only_hints() {
     let (_directory, path) = place();
     for hint in [u64::MAX, u64::MAX - 1, u64::from(u32::MAX), 1 << 63] {
-        for at in (192..256).chain(256..384).step_by(8) {
+        for at in (192..256).chain(256..448).step_by(8) {
             let _ = std::fs::remove_file(&path);
             drop(open(&path));
             scribble(&path, at, &hint.to_le_bytes());
@@ -118,12 +118,12 @@ fn a_region_of_random_words_gives_wrong_answers_but_answers() {
     for round in 0..20u64 {
         // From after what is checked; then with the boot and the clock's words kept; then all of it
         // after the header page.
-        for (at, every) in [(96, 1), (160, 1), (4_096, 1), (160, 3), (4_096, 50)] {
+        for (at, every) in [(104, 1), (160, 1), (4_096, 1), (160, 3), (4_096, 50)] {
             let _ = std::fs::remove_file(&path);
             drop(open(&path));
             spoil(&path, at, every, &mut random);
             let Ok(engine) = try_open(&path, &OPTIONS) else {
-                assert_eq!(at, 96, "only the clock's words can keep it from opening");
+                assert_eq!(at, 104, "only the clock's words can keep it from opening");
                 continue;
             };
             use_everything(&engine, 40, &mut random);
@@ -237,15 +237,23 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     let key = engine.slots_name(uploads, b"ann").unwrap();
     let wants = Wants::slots(1, uploads).unwrap();
     engine.try_get(&key, wants, me, 0, SECOND).unwrap();
+    let limits = ["1/s", "10/h"].map(|limit| limit.parse().unwrap());
+    let joint = engine.open_joint(b"both", &limits, me, 0).unwrap();
+    let _ = engine.check_joint(&joint, b"joint key", 1, me, 0).unwrap();
     let check = engine.check_region();
     assert_eq!(check.findings, []);
-    assert_eq!((check.live, check.claimed, check.retired), (26, 0, 0));
-    assert_eq!((check.limiter_keys, check.waits), (2, 0));
+    assert_eq!((check.live, check.claimed, check.retired), (27, 0, 0));
+    assert_eq!((check.limiter_keys, check.joint_keys), (2, 1));
+    assert_eq!(check.waits, 0);
 
     let good = std::fs::read(&path).unwrap();
     let find = |text: &[u8]| {
-        let at = good.windows(text.len()).position(|window| window == text);
-        at.unwrap() as u64
+        // After the header page, the floors and the bits that say what is allocated.
+        let from = 8_192;
+        let at = good[from..]
+            .windows(text.len())
+            .position(|window| window == text);
+        (from + at.unwrap()) as u64
     };
     // A short name lies 24 bytes into its cell.
     let cell = |i: u64| find(&[&i.to_le_bytes()[..], &[0; 16]].concat()) - 24;
@@ -253,7 +261,7 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
     // What it says of its slot lies 8 bytes into the cell of an override.
     let own = find(b"\x03\0apiown") - 24;
     let key = find(b"kez\0\0\0\0\0\0\0\0\0\0\0\0\0");
-    let cases: [Case; 11] = [
+    let cases: [Case; 12] = [
         ("an override's limit", own + 8, vec![99], |f| {
             matches!(f, Finding::Override { slot: 98, .. })
         }),
@@ -263,8 +271,8 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
         ("a phase", cell(11), vec![7], |f| {
             matches!(f, Finding::Phase { phase: 7, .. })
         }),
-        ("a kind", cell(12) + 16, vec![9], |f| {
-            matches!(f, Finding::Kind { kind: 9, .. })
+        ("a kind", cell(12) + 16, vec![99], |f| {
+            matches!(f, Finding::Kind { kind: 99, .. })
         }),
         ("an empty name", cell(13) + 17, vec![0, 0], |f| {
             matches!(f, Finding::Name { .. })
@@ -292,6 +300,12 @@ fn a_sound_region_has_no_findings_and_each_fault_has_its_own() {
             find(b"uploads") - 16,
             vec![0; 8],
             |f| matches!(f, Finding::Definition { .. }),
+        ),
+        (
+            "what a joint key has used",
+            find(b"joint key\0\0\0\0\0\0\0") + 16,
+            vec![7],
+            |f| matches!(f, Finding::Joint { .. }),
         ),
         ("a counter", 256, vec![99], |f| {
             matches!(f, Finding::Count { counted: 99, .. })

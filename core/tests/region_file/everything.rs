@@ -114,6 +114,7 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
             Err(error) => drop(answers.insert(kind(&error))),
         }
         if round % 8 == 0 {
+            use_joint(engine, by, now_ns, random, &mut answers);
             let changed = engine.open_limiter(b"api", update, true, by, now_ns);
             note(&mut answers, changed);
         }
@@ -125,6 +126,8 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
     engine.concurrency_statuses(b"", 0);
     engine.for_each_limiter(b"", |_, limit, _| drop(limit.to_string()));
     engine.for_each_override(b"", |_, _, limit| drop(limit.to_string()));
+    engine.for_each_joint(b"", |_, limits, _| assert!((2..=6).contains(&limits.len())));
+    engine.joint_key_count();
     engine.breaks();
     engine.limiter_key_count();
     engine.limiter_key_bytes();
@@ -136,6 +139,42 @@ pub(crate) fn use_everything(engine: &Engine, rounds: u32, random: &mut Rng) -> 
     }
     answers
 }
+
+/// Limits declared together.
+fn use_joint(engine: &Engine, by: SessionId, now_ns: u64, random: &mut Rng, answers: &mut Answers) {
+    let limits = JOINT_LIMITS.map(|limit| limit.parse().unwrap());
+    match engine.open_joint(b"joint", &limits, by, now_ns) {
+        Ok(joint) => {
+            for _ in 0..4 {
+                let key = one_of(&KEYS, random);
+                let cost = random.u64(..) >> random.u32(30..64);
+                let checked = engine.check_joint(&joint, &key, cost, by, now_ns);
+                if let Ok(checked) = &checked {
+                    assert_eq!(checked.is_allowed(), checked.refused_by().is_none());
+                    assert!(checked.remaining() <= checked.limit());
+                    checked.retry_after_ns();
+                    checked.reset_after_ns();
+                }
+                note(answers, checked);
+            }
+            let peeked = engine.peek_joint(&joint, &one_of(&KEYS, random), now_ns);
+            note(answers, peeked);
+        }
+        Err(error) => drop(answers.insert(kind(&error))),
+    }
+    let others = ["1/s", "2/h"].map(|limit| limit.parse().unwrap());
+    let joint = engine.open_joint(&one_of(&NAMES, random), &others, by, now_ns);
+    if let Ok(joint) = &joint {
+        note(
+            answers,
+            engine.check_joint(joint, &one_of(&KEYS, random), 1, by, now_ns),
+        );
+    }
+    note(answers, joint);
+}
+
+/// Limits of a used region's joint limiter.
+pub(crate) const JOINT_LIMITS: [&str; 3] = ["3/s", "10/h", "20/day;window=sliding"];
 
 /// Several locks, a partition and the table, with and without waiting.
 fn use_many(
@@ -462,6 +501,7 @@ pub(crate) fn kind(error: &Error) -> &'static str {
         Error::LimiterGone { .. } => "limiter gone",
         Error::CounterOverflow { .. } => "counter overflow",
         Error::NoBounds { .. } => "no bounds",
+        Error::JointLimitsDiffer { .. } => "other joint limits",
         Error::CapacityDiffers { .. } => "another capacity",
         Error::ConcurrencyDiffers { .. } => "another number at once",
         Error::AboveCapacity { .. } => "above capacity",
@@ -495,6 +535,7 @@ pub(crate) fn kind_of_finding(finding: &Finding) -> &'static str {
         Finding::Wait { .. } => "wait",
         Finding::Members { .. } => "members",
         Finding::Definition { .. } => "definition",
+        Finding::Joint { .. } => "joint",
         _ => "a finding that is new",
     }
 }

@@ -288,7 +288,7 @@ fn a_flipped_bit_in_what_never_changes_is_noticed() {
     let (_directory, path) = place();
     open(&path);
     let good = fs::read(&path).unwrap();
-    for at in 0..96 {
+    for at in 0..CHECKSUM {
         for bit in 0..8 {
             scribble(&path, at as u64, &[good[at] ^ 1 << bit]);
             let expected = match at {
@@ -309,7 +309,7 @@ fn a_flipped_byte_in_the_rest_of_the_header_page_breaks_nothing() {
     let engine = open(&path);
     drop(engine);
     let good = fs::read(&path).unwrap();
-    for at in 96..4_096 {
+    for at in CHECKSUM..4_096 {
         scribble(&path, at as u64, &[!good[at]]);
         // The boot id and the clock's words may be anything; then it opens, and works.
         if let Ok(engine) = try_open(&path, &OPTIONS) {
@@ -342,8 +342,8 @@ fn a_header_of_a_release_to_come_is_incompatible_and_one_out_of_bounds_damaged()
         ("a compatible feature", 16, 1, "ok"),
         ("all compatible features", 16, u64::from(u32::MAX), "ok"),
         ("an incompatible feature", 16, 1 << 32, "incompatible"),
-        ("another hash", 80, 2, "incompatible"),
-        ("another seed", 72, 99, "ok"),
+        ("another hash", 88, 2, "incompatible"),
+        ("another seed", 80, 99, "ok"),
         ("no objects", 24, 0, "damaged"),
         ("too many objects", 24, u64::MAX, "damaged"),
         ("objects past 32 bits", 24, 1 << 32 | 64, "damaged"),
@@ -356,6 +356,8 @@ fn a_header_of_a_release_to_come_is_incompatible_and_one_out_of_bounds_damaged()
         ("more chunks", 56, 65_536, "damaged"),
         ("no permits", 64, 0, "damaged"),
         ("too many permits", 64, 65_537, "damaged"),
+        ("no joint keys", 72, 0, "damaged"),
+        ("more joint keys", 72, 65_536, "damaged"),
     ] {
         fs::write(&path, with_word(&good, at, value)).unwrap();
         assert_eq!(outcome(&path), expected, "{what}");

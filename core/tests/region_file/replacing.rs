@@ -13,6 +13,7 @@ use std::fs;
 const LARGER: Caps = Caps {
     objects: 1_000,
     limiter_keys: 2_000,
+    joint_keys: 2_000,
     sessions: 20,
     waiters: 30,
     permits: 30,

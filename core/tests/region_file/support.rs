@@ -17,12 +17,13 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 pub(crate) const UNIX_NS: u64 = 1_800_000_000 * SECOND;
 
 /// Byte offsets of header words, frozen with the layout.
-pub(crate) const CHECKSUM: usize = 96;
+pub(crate) const CHECKSUM: usize = 104;
 pub(crate) const LATEST: u64 = 152;
 
 pub(crate) const CAPS: Caps = Caps {
     objects: 64,
     limiter_keys: 64,
+    joint_keys: 64,
     sessions: 16,
     waiters: 16,
     permits: 16,

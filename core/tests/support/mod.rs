@@ -41,6 +41,7 @@ pub(crate) fn engine_with_session(caps: Caps) -> (Engine, SessionId) {
 pub(crate) const SMALL: Caps = Caps {
     objects: 64,
     limiter_keys: 64,
+    joint_keys: 64,
     sessions: 64,
     waiters: 64,
     permits: 64,

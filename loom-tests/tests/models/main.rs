@@ -6,6 +6,7 @@ mod concurrency;
 mod counter;
 mod deadlock;
 mod fence;
+mod joint;
 mod limiter;
 mod lock;
 mod once;

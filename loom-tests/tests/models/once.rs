@@ -9,8 +9,9 @@ use std::sync::Arc;
 /// Room for two results of one chunk, or one of two.
 const CHUNKS: Caps = Caps {
     key_chunks: 2,
-    // Not one alone, so that these are there for a sweep to look at, too.
+    // Not one alone each, so that these are there for a sweep to look at, too.
     limiter_keys: 2,
+    joint_keys: 2,
     ..CAPS
 };
 

@@ -177,6 +177,19 @@ const DUELS: &[(Case, Peer, f64)] = &[
         Peer::GovernorAtBest,
         0.30,
     ),
+    (
+        Case::hot("two limits on one hot key in one call", Work::CheckTwo),
+        Peer::GovernorsAtBest,
+        0.60,
+    ),
+    (
+        Case::hot(
+            "two limits on one hot key in one call, one of them drained",
+            Work::CheckTwoDrained,
+        ),
+        Peer::GovernorsAtBest,
+        0.60,
+    ),
     (HOT_LOCK, Peer::KeyedLock, 0.30),
     (HOT_LOCK, Peer::LockPool, 0.27),
     (

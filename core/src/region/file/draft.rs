@@ -239,6 +239,7 @@ mod tests {
         caps: Caps {
             objects: 64,
             limiter_keys: 64,
+            joint_keys: 64,
             sessions: 16,
             waiters: 16,
             permits: 16,

@@ -94,6 +94,7 @@ impl Header {
             waiters: cap(3),
             key_chunks: cap(4),
             permits: cap(5),
+            joint_keys: cap(6),
         };
         caps.check().map_err(|_| Error::Damaged {
             what: "its caps are out of bounds",

@@ -1,0 +1,535 @@
+//! One entry of limits declared together: its words, and every step from one state of them to the next.
+//!
+//! Owns the protocol. Knows no names and finds no entry; whose it is, a key's cell or a definition's
+//! overflow, makes no difference here.
+//!
+//! # The words
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..16 | state word |
+//! | 16..32 | the key ([`crate::joint_key`]); of an overflow not used |
+//! | 32..48 … 112..128 | *values*, one for each limit, in their order: two to the first line |
+//!
+//! | word | bits |
+//! |---|---|
+//! | state, LIVE | 0..3 phase, 3..8 key length, 8 closed, 11..23 definition, 23..43 generation, 43..69 *sum*, 69..128 *then* |
+//! | value | 0..43 tag, 43..128 a value of its limit ([`crate::limit`]) |
+//!
+//! Sum and then are the entry's *batch*: so much was admitted at that time, by every limit. A value includes all
+//! batches up to some generation, which the low 20 bits of its tag name; the others count on where those come
+//! round, so that no value word ever comes back.
+//!
+//! ```text
+//!                 exchange: the batch grows, or another takes its place
+//!                     ┌──┐
+//!                     │  ▼          close                          each value includes the batch
+//!  open, generation g ──────────▶ closed, generation g ─────────────────────────┐ (anyone)
+//!  every tag is g - 1               tags are g - 1, or g                        ▼
+//!        ▲                                                              every tag is g
+//!        └── generation g + 1, with a batch of the closer's or none ────────────┘
+//! ```
+//!
+//! What a limit has used is what its value becomes by the batch ([`Prepared::applied`]). So an admission by all
+//! limits is one exchange of the state wherever a batch says for every limit what the admission does:
+//!
+//! - the batch, grown by the cost, at its own time: where what was there has not drained, or in the same window;
+//! - a batch of the cost alone, now, in the place of the one before: where no limit needs to know that any more.
+//!
+//! That is asked of the values that come out, not of the algorithms, so that it holds for stamps in any order.
+//! Where neither does, for some limits have drained and others have not, the entry is closed first, and opened with the
+//! admission as its batch: that exchange decides. Whoever meets a closed entry opens it without a batch, and
+//! the closer begins again.
+//!
+//! # Who comes late
+//!
+//! - An exchange of a value was prepared from a word that never comes back, and after a look that the state was
+//!   still the closed one. Once it is open again, all values are exchanged.
+//! - An exchange of the state was prepared from a word that does not come back while the values stay: each admission
+//!   takes some of every limit, so what they have used only grows. After that it would take 2^20 closings, and then
+//!   the same batch at the same nanosecond.
+//! - An entry's reader compares the tags with the state that it read before, and its own exchange, or a second
+//!   look at the state, says that both stayed.
+
+use super::Limits;
+use crate::error::{Error, Result};
+use crate::limit::{Batch, Moment, Prepared, TIME_NS_MAX, VALUE_BITS, Verdict};
+use crate::region::Region;
+use crate::sync::{Wide, fence};
+use crate::table::{LIVE, ROUNDS_MAX, field, phase};
+use core::sync::atomic::Ordering::Acquire;
+
+/// The most limits that are declared together.
+pub const LIMITS_MAX: usize = 6;
+const SUM_BITS: u32 = 26;
+/// The greatest cost of a call: 2^26 - 1, as much as a batch holds.
+pub const COST_MAX: u64 = (1 << SUM_BITS) - 1;
+
+const CLOSED: u128 = 1 << 8;
+pub(crate) const GENERATION: u32 = 23;
+const GENERATION_BITS: u32 = 20;
+const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
+const SUM: u32 = GENERATION + GENERATION_BITS;
+const THEN: u32 = SUM + SUM_BITS;
+const TAG_BITS: u32 = u128::BITS - VALUE_BITS;
+const VALUES: usize = 32;
+
+const _: () = assert!(THEN + TIME_NS_MAX.count_ones() == u128::BITS);
+
+/// What each limit has used, or its value; those past the last limit are 0.
+pub(crate) type Values = [u128; LIMITS_MAX];
+
+/// The state of a live entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) u128);
+
+impl State {
+    /// Open, without a batch.
+    #[inline(always)]
+    pub(crate) fn open(key_len: u32, definition: u32, generation: u64) -> Self {
+        Self(
+            LIVE | u128::from(key_len) << 3
+                | u128::from(definition) << 11
+                | u128::from(generation & GENERATION_MASK) << GENERATION,
+        )
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
+    }
+
+    /// The number of the definition, at most 12 bits.
+    #[inline(always)]
+    pub(crate) fn definition(self) -> u32 {
+        field(self.0, 11, 12) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn generation(self) -> u64 {
+        field(self.0, GENERATION, GENERATION_BITS)
+    }
+
+    #[inline(always)]
+    fn sum(self) -> u64 {
+        field(self.0, SUM, SUM_BITS)
+    }
+
+    #[inline(always)]
+    fn then_ns(self) -> u64 {
+        (self.0 >> THEN) as u64
+    }
+
+    #[inline(always)]
+    fn batch(self, region: &Region) -> Batch {
+        Batch {
+            moment: moment(region, self.then_ns()),
+            sum: self.sum(),
+        }
+    }
+
+    #[inline(always)]
+    fn closed(self) -> Self {
+        Self(self.0 | CLOSED)
+    }
+
+    /// The same with another batch; the sum is at most [`COST_MAX`].
+    #[inline(always)]
+    fn with_batch(self, then_ns: u64, sum: u64) -> Self {
+        let then_ns = then_ns.min(TIME_NS_MAX);
+        Self(self.0 & ((1 << SUM) - 1) | u128::from(sum) << SUM | u128::from(then_ns) << THEN)
+    }
+
+    /// A closed one open again, now that its values include its batch.
+    fn opened(self, then_ns: u64, sum: u64) -> Self {
+        let generation = u128::from(self.generation().wrapping_add(1) & GENERATION_MASK);
+        let rest = self.0 & !CLOSED & !(u128::from(GENERATION_MASK) << GENERATION);
+        Self(rest | generation << GENERATION).with_batch(then_ns, sum)
+    }
+}
+
+/// The word of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Value(u128);
+
+impl Value {
+    #[inline(always)]
+    fn value(self) -> u128 {
+        self.0 >> TAG_BITS
+    }
+
+    fn tag(self) -> u64 {
+        field(self.0, 0, TAG_BITS)
+    }
+
+    /// Whether the last generation that it includes is `generation`.
+    #[inline(always)]
+    fn is_of(self, generation: u64) -> bool {
+        (self.0 as u64 ^ generation) & GENERATION_MASK == 0
+    }
+
+    /// Whether it includes all but the batch of `state`.
+    #[inline(always)]
+    fn is_before(self, state: State) -> bool {
+        self.is_of(state.generation().wrapping_sub(1))
+    }
+
+    /// The next word that includes `generation`, with another value.
+    fn next(self, generation: u64, value: u128) -> Self {
+        // From the last one on: at least one further, at most as many as there are generations.
+        let further = generation.wrapping_sub(self.tag()).wrapping_sub(1) & GENERATION_MASK;
+        let tag = self.tag().wrapping_add(further + 1) & ((1 << TAG_BITS) - 1);
+        Self(u128::from(tag) | value << TAG_BITS)
+    }
+}
+
+/// Which limits refused: bit i stands for the limit of index i.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refusals {
+    /// For now.
+    pub(crate) refused: u8,
+    /// For ever.
+    pub(crate) never: u8,
+}
+
+impl Refusals {
+    #[inline(always)]
+    pub(crate) fn are_none(self) -> bool {
+        self.refused | self.never == 0
+    }
+}
+
+#[inline(always)]
+fn value_word(region: &Region, at: usize, index: usize) -> &Wide {
+    region.wide(at + VALUES + index * 16)
+}
+
+#[inline(always)]
+fn value(region: &Region, at: usize, index: usize) -> Value {
+    // In halves, which differ in time only if the state does from what it was before; all who use it ask.
+    Value(value_word(region, at, index).load_in_halves())
+}
+
+#[inline(always)]
+fn moment(region: &Region, now_ns: u64) -> Moment {
+    Moment {
+        now_ns,
+        base_ns: region.base_unix_ns(),
+    }
+}
+
+/// What the limit of `value` has used by `state`; `None` if the two do not belong together.
+#[inline(always)]
+fn used(region: &Region, limit: &Prepared, state: State, value: Value) -> Option<u128> {
+    if value.is_before(state) {
+        let then = moment(region, state.then_ns());
+        return Some(limit.applied(value.value(), then, state.sum()));
+    }
+    (state.is_closed() && value.is_of(state.generation())).then(|| value.value())
+}
+
+/// What each limit has used; `None` if the entry at `at` was changed since its state was `state`.
+pub(crate) fn seen(region: &Region, limits: &Limits, at: usize, state: State) -> Option<Values> {
+    let mut all = [0; LIMITS_MAX];
+    for (i, limit) in limits.iter().enumerate() {
+        all[i] = used(region, limit, state, value(region, at, i))?;
+    }
+    // Acquire: the values that were read were this state's.
+    fence(Acquire);
+    (region.wide(at).load() == state.0).then_some(all)
+}
+
+/// Takes `cost`, at most [`COST_MAX`], at `now_ns` if every limit allows it, of the entry at `at` whose open state was
+/// `state`. What each has used then goes to `values`. Nothing is written if one refuses. `None` if the entry
+/// was changed meanwhile.
+#[inline(always)]
+pub(crate) fn check(
+    region: &Region,
+    limits: &Limits,
+    at: usize,
+    state: State,
+    cost: u64,
+    now_ns: u64,
+    values: &mut Values,
+) -> Option<Refusals> {
+    if limits.are_narrow
+        && let Some(after) = grown(region, limits, at, state, cost, now_ns, values)
+    {
+        region.wide(at).compare_exchange(state.0, after.0).ok()?;
+        return Some(Refusals::default());
+    }
+    check_any(region, limits, at, state, cost, now_ns, values)
+}
+
+/// The state after an admission of `cost` to limits that are all buckets of 64 bits, in the case that is common where
+/// a check costs much: something was admitted before, nothing of it has drained, and there is room. Here for speed
+/// alone.
+#[inline(always)]
+fn grown(
+    region: &Region,
+    limits: &Limits,
+    at: usize,
+    state: State,
+    cost: u64,
+    now_ns: u64,
+    values: &mut Values,
+) -> Option<State> {
+    let (batch, grown) = (state.batch(region), state.sum() + cost);
+    if cost == 0 || batch.sum == 0 || grown > COST_MAX || now_ns > TIME_NS_MAX {
+        return None;
+    }
+    for (limit, (i, used)) in limits.iter().zip(values.iter_mut().enumerate()) {
+        let before = value(region, at, i);
+        let narrow = u64::try_from(before.value()).ok()?;
+        if !before.is_before(state) {
+            return None;
+        }
+        *used = limit.grown_in_64_bits(narrow, batch, now_ns, cost)?.into();
+    }
+    Some(state.with_batch(state.then_ns(), grown))
+}
+
+/// [`check`] in all cases.
+#[inline(never)]
+fn check_any(
+    region: &Region,
+    limits: &Limits,
+    at: usize,
+    state: State,
+    cost: u64,
+    now_ns: u64,
+    values: &mut Values,
+) -> Option<Refusals> {
+    let now = moment(region, now_ns);
+    let (batch, grown) = (state.batch(region), state.sum() + cost);
+    let mut refusals = Refusals::default();
+    let mut is_grown = grown <= COST_MAX;
+    for (i, limit) in limits.iter().enumerate() {
+        let before = value(region, at, i);
+        if !before.is_before(state) {
+            return None;
+        }
+        let (verdict, is_grown_here) = limit.check_batched(before.value(), batch, now, cost);
+        is_grown &= is_grown_here;
+        match verdict {
+            Verdict::Allowed { new_value } => values[i] = new_value,
+            Verdict::Refused => refusals.refused |= 1 << i,
+            Verdict::Never => refusals.never |= 1 << i,
+        }
+    }
+    if !refusals.are_none() || cost == 0 {
+        *values = seen(region, limits, at, state)?;
+        return Some(refusals);
+    }
+    let after = if is_grown {
+        state.with_batch(state.then_ns(), grown)
+    } else if (limits.iter().enumerate())
+        .all(|(i, limit)| limit.applied(value(region, at, i).value(), now, cost) == values[i])
+    {
+        state.with_batch(now_ns, cost)
+    } else {
+        return close_and_take(region, limits, at, state, cost, now_ns).then_some(refusals);
+    };
+    // Release: nothing but itself. Acquire: the caller goes on after its admission.
+    region.wide(at).compare_exchange(state.0, after.0).ok()?;
+    Some(refusals)
+}
+
+/// Takes `cost` where no one batch says so. The exchange that opens the entry again decides.
+#[inline(never)]
+fn close_and_take(
+    region: &Region,
+    limits: &Limits,
+    at: usize,
+    state: State,
+    cost: u64,
+    now_ns: u64,
+) -> bool {
+    let (word, closed) = (region.wide(at), state.closed());
+    if word.compare_exchange(state.0, closed.0).is_err() {
+        return false;
+    }
+    include(region, Some(limits), at, closed);
+    let opened = closed.opened(now_ns, cost);
+    word.compare_exchange(closed.0, opened.0).is_ok()
+}
+
+/// Has every value include the batch of the entry's state, which is `closed`. Any number may be at it.
+fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
+    // Of limits that cannot be read, what was used is not known either.
+    let limits = limits.into_iter().flat_map(|limits| limits.iter());
+    for (i, limit) in limits.enumerate() {
+        include_in(region, limit, at, i, closed);
+    }
+}
+
+fn include_in(region: &Region, limit: &Prepared, at: usize, index: usize, closed: State) {
+    let before = value(region, at, index);
+    // Asked after the value was read, which is then one of this generation and not, however long ago this one
+    // was closed, of one of the same number.
+    if !before.is_before(closed) || region.wide(at).load() != closed.0 {
+        return;
+    }
+    let then = moment(region, closed.then_ns());
+    let used = limit.applied(before.value(), then, closed.sum());
+    let after = before.next(closed.generation(), used);
+    // Losing means that somebody else did it.
+    let _ = value_word(region, at, index).compare_exchange(before.0, after.0);
+}
+
+/// Opens an entry that somebody closed, as `closed` says; whether it was this call that did.
+pub(crate) fn open(region: &Region, limits: Option<&Limits>, at: usize, closed: State) -> bool {
+    include(region, limits, at, closed);
+    let opened = closed.opened(closed.then_ns(), 0);
+    region.wide(at).compare_exchange(closed.0, opened.0).is_ok()
+}
+
+/// What each limit of an entry has used at some moment during the call, after which every exchange of its state that
+/// was prepared before the call fails.
+pub(crate) fn level(region: &Region, limits: &Limits, at: usize) -> Values {
+    let word = region.wide(at);
+    for _ in 0..ROUNDS_MAX {
+        let state = State(word.load());
+        if phase(state.0) != LIVE {
+            break;
+        }
+        let closed = state.closed();
+        // Closed by this call, it can be opened without an admission alone. Closed by another, it may have been
+        // opened with one meanwhile, that was prepared before.
+        let is_own = state != closed && word.compare_exchange(state.0, closed.0).is_ok();
+        if !is_own && state != closed {
+            continue;
+        }
+        if open(region, Some(limits), at, closed) || is_own {
+            break;
+        }
+    }
+    // They may include what came after the moment: that is not the caller's, and no less was used.
+    let mut values = [0; LIMITS_MAX];
+    for (i, _) in limits.iter().enumerate() {
+        values[i] = Value(value_word(region, at, i).load()).value();
+    }
+    values
+}
+
+/// Makes the values of an entry that nobody uses yet such as [`begin`] expects. Nobody else writes to them but who
+/// comes late from the entry before.
+pub(crate) fn prepare(region: &Region, limits: &Limits, at: usize, generation: u64) {
+    for (i, _) in limits.iter().enumerate() {
+        replace(region, at, i, generation.wrapping_sub(2), |_| 0);
+    }
+}
+
+/// Has every value of an entry that was prepared be what `first` gives, and include all before `generation`, for
+/// as long as the entry's state is `claimed`. Any number may be at it.
+pub(crate) fn begin(
+    region: &Region,
+    limits: &Limits,
+    at: usize,
+    claimed: u128,
+    generation: u64,
+    first: impl Fn(usize, &Prepared) -> u128,
+) {
+    for (i, limit) in limits.iter().enumerate() {
+        let before = value(region, at, i);
+        // Asked after the value was read: as in `include`.
+        if before.is_of(generation.wrapping_sub(2)) && region.wide(at).load() == claimed {
+            let after = before.next(generation.wrapping_sub(1), first(i, limit));
+            let _ = value_word(region, at, i).compare_exchange(before.0, after.0);
+        }
+    }
+}
+
+/// Exchanges a value for what `make` makes of it, under a tag that includes `generation`.
+fn replace(region: &Region, at: usize, index: usize, generation: u64, make: impl Fn(u128) -> u128) {
+    let word = value_word(region, at, index);
+    for _ in 0..ROUNDS_MAX {
+        let before = Value(word.load());
+        let after = before.next(generation, make(before.value()));
+        if word.compare_exchange(before.0, after.0).is_ok() {
+            return;
+        }
+    }
+}
+
+/// Whether the values of an entry belong to its state.
+pub(crate) fn is_sound(region: &Region, limits: &Limits, at: usize, state: State) -> bool {
+    (limits.iter().enumerate())
+        .all(|(i, limit)| used(region, limit, state, value(region, at, i)).is_some())
+}
+
+/// Fails if the values of the entry at `at` do not belong to its state, as far as that is still `state`.
+pub(crate) fn check_sound(region: &Region, limits: &Limits, at: usize, state: State) -> Result<()> {
+    // The state was read before, and is once more after: else it is no fault.
+    if !is_sound(region, limits, at, state) && region.wide(at).load() == state.0 {
+        return Err(Error::Damaged {
+            what: "what a joint key has used is of different times",
+        });
+    }
+    Ok(())
+}
+
+/// Makes the entry at `at`, which nobody uses, open without a batch: with the values that it has, or fresh.
+pub(crate) fn reset(region: &Region, limits: &Limits, at: usize, definition: u32, is_fresh: bool) {
+    let word = region.wide(at);
+    let before = State(word.load());
+    let state = State::open(0, definition, before.generation().wrapping_add(1));
+    for (i, _) in limits.iter().enumerate() {
+        replace(region, at, i, before.generation(), |value| {
+            if is_fresh { 0 } else { value }
+        });
+    }
+    // It can only fail if something scribbles.
+    let _ = word.compare_exchange(before.0, state.0);
+}
+
+/// Sets the values of an open entry without a batch that nobody else knows yet.
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) fn set(region: &Region, at: usize, values: &Values) {
+    let state = State(region.wide(at).load());
+    for (i, used) in values.iter().enumerate() {
+        replace(region, at, i, state.generation().wrapping_sub(1), |_| *used);
+    }
+}
+
+/// When every limit has nothing used any more if nothing is admitted, in nanoseconds of region time; `None` if the
+/// entry was changed since its state was `state`.
+pub(crate) fn full_at_ns(region: &Region, limits: &Limits, at: usize, state: State) -> Option<u64> {
+    let mut latest_ns = 0;
+    for (i, limit) in limits.iter().enumerate() {
+        let used = used(region, limit, state, value(region, at, i))?;
+        latest_ns = latest_ns.max(limit.full_at_ns(used, region.base_unix_ns()));
+    }
+    Some(latest_ns)
+}
+
+/// The steps of [`close_and_take`], one by one, for tests of who is stopped between two.
+#[cfg(all(test, not(loom)))]
+pub(super) mod tests {
+    use super::{Limits, Region, State};
+
+    pub(crate) fn close(region: &Region, at: usize, state: State) -> State {
+        let closed = state.closed();
+        region.wide(at).compare_exchange(state.0, closed.0).unwrap();
+        closed
+    }
+
+    pub(crate) fn include(region: &Region, limits: &Limits, at: usize, closed: State) {
+        super::include(region, Some(limits), at, closed);
+    }
+
+    pub(crate) fn include_in(
+        region: &Region,
+        limits: &Limits,
+        at: usize,
+        index: usize,
+        closed: State,
+    ) {
+        super::include_in(region, &limits[index], at, index, closed);
+    }
+
+    pub(crate) fn take(region: &Region, at: usize, closed: State, cost: u64, now_ns: u64) -> bool {
+        let opened = closed.opened(now_ns, cost);
+        region.wide(at).compare_exchange(closed.0, opened.0).is_ok()
+    }
+}
