@@ -331,15 +331,15 @@ impl Engine {
                     generation: permit.generation,
                 };
                 let word = claimed.encode();
-                if self.permit(index).compare_exchange(before, word).is_err() {
-                    continue;
-                }
-                self.used.permit_hint.store(index, Relaxed);
-                // Before it can become a member: whoever scans after that looks far enough.
+                // Before it is claimed: whoever scans for members, or for what the dead left, looks far enough.
                 let high = self.region.word(header::PERMITS_HIGH);
                 if high.load(Relaxed) <= u64::from(index) {
                     high.fetch_max(u64::from(index) + 1, AcqRel);
                 }
+                if self.permit(index).compare_exchange(before, word).is_err() {
+                    continue;
+                }
+                self.used.permit_hint.store(index, Relaxed);
                 let at = self.region.permit_at(index);
                 self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
                 // Release: whoever asks late what became of the last use, and reads this, finds that the

@@ -227,14 +227,14 @@ impl Engine {
                     continue;
                 }
                 let claimed = word_of(CLAIMED, by, 0, (word >> 52) + 1);
+                // Before it is claimed: whoever scans for waits, or for what the dead left, looks far enough.
+                self.region
+                    .word(header::WAITERS_HIGH)
+                    .fetch_max(u64::from(index) + 1, AcqRel);
                 if slot
                     .compare_exchange(word, claimed, AcqRel, Relaxed)
                     .is_ok()
                 {
-                    // Before the wait is published: whoever scans after that looks far enough.
-                    self.region
-                        .word(header::WAITERS_HIGH)
-                        .fetch_max(u64::from(index) + 1, AcqRel);
                     return Ok((index, claimed));
                 }
             }

@@ -13,7 +13,8 @@ pub(crate) const ROLES: usize = 8;
 pub(crate) const RECORDS: usize = 4_096;
 const WORDS: usize = 16;
 const HEADER: usize = 64;
-const OPS: usize = 96;
+/// One more than the highest number of an operation.
+pub(crate) const OPS: usize = Op::ALL.len() + 1;
 
 /// What is done to a region: the rows of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,6 +89,7 @@ pub(crate) enum Op {
     Create,
     Share,
     ShareBeside,
+    ShareLast,
     ShareWait,
     ReleaseShare,
     LeaveOthers,
@@ -117,7 +119,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [(Self, &'static str); 95] = [
+    pub(crate) const ALL: [(Self, &'static str); 96] = [
         (Self::Acquire, "acquire, free"),
         (Self::Wait, "acquire, parked in the queue"),
         (Self::Future, "acquire, queued as a future"),
@@ -193,6 +195,7 @@ impl Op {
         (Self::Create, "region: create"),
         (Self::Share, "share, free"),
         (Self::ShareBeside, "share, beside another"),
+        (Self::ShareLast, "share, by the last permit"),
         (Self::ShareWait, "share, parked in the queue"),
         (Self::ReleaseShare, "release of the last share"),
         (Self::LeaveOthers, "release of one share of two"),

@@ -90,7 +90,8 @@ pub(crate) fn judge(journal: &Journal, rules: &Rules<'_>) -> Vec<String> {
     let mut problems = Vec::new();
     for (key, records) in &by_lock {
         judge_tokens(*key, records, rules, &mut problems);
-        judge_exclusion(*key, records, &last_seen_ns, &mut problems);
+        let with_ends = [&records[..], &ends_of_siblings(records, &by_lock)].concat();
+        judge_exclusion(*key, &with_ends, &last_seen_ns, &mut problems);
     }
     for ((limit, key), records) in &by_limit {
         if let Some(bucket) = rules.limits.get(*limit as usize) {
@@ -152,6 +153,7 @@ fn kind(op: Op) -> Kind {
         | Op::Refuse
         | Op::Share
         | Op::ShareBeside
+        | Op::ShareLast
         | Op::ShareWait
         | Op::Upgrade
         | Op::UpgradeWait
@@ -263,6 +265,34 @@ fn judge_tokens(key: u64, records: &[Record], rules: &Rules<'_>, problems: &mut 
             ));
         }
     }
+}
+
+/// Ends of locks that were taken together with some of these, as ends of these: to break one breaks all.
+fn ends_of_siblings(records: &[Record], by_lock: &BTreeMap<u64, Vec<Record>>) -> Vec<Record> {
+    let is_together = |record: &Record| matches!(record.op, Op::Several | Op::SeveralWait);
+    let mut ends = Vec::new();
+    for hold in records.iter().filter(|record| is_together(record)) {
+        // Of one who takes one thing after another, only these overlap.
+        let is_sibling = |other: &&Record| {
+            (other.by, other.op) == (hold.by, hold.op)
+                && other.key != hold.key
+                && other.start_ns < hold.end_ns
+                && hold.start_ns < other.end_ns
+        };
+        for sibling in by_lock.values().flatten().filter(is_sibling) {
+            let is_its = |end: &&Record| {
+                matches!(kind(end.op), Kind::End)
+                    && (end.outcome == Outcome::Unknown || end.token == sibling.token)
+            };
+            let its = by_lock[&sibling.key].iter().filter(is_its);
+            ends.extend(its.map(|end| Record {
+                key: hold.key,
+                token: hold.token,
+                ..*end
+            }));
+        }
+    }
+    ends
 }
 
 fn judge_exclusion(

@@ -3,7 +3,7 @@
 //! later. The journal is judged after each.
 
 use crate::actor::{Actor, Begin, LONG, PERMITS, name_of};
-use crate::journal::{Journal, Op, RECORDS};
+use crate::journal::{Journal, OPS, Op, RECORDS};
 use crate::oracle::{Bucket, Rules, judge};
 use crate::process::{Fate, alone, fork, hang_guard, in_lanes, now_ns, poll, shared_words, signal};
 use crate::report::{self, Row};
@@ -22,7 +22,6 @@ const WORKERS: usize = 4;
 const LANES: usize = 3;
 /// No operation takes more steps; a change of a limit looks at each cell of a table with room.
 const STEPS_MAX: usize = 1 << 15;
-const OPS: usize = 96;
 
 /// Every table full, everything reclaimed and displaced all the time.
 const TIGHT: Caps = Caps {

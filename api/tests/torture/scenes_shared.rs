@@ -2,7 +2,7 @@
 
 use crate::actor::{Actor, Held, PATIENCE, PERMITS};
 use crate::journal::Op;
-use crate::scene::{Cue, LONG_TTL, SHORT_TTL, Scene, Turn, now_ns, scene};
+use crate::scene::{Cue, LONG_TTL, SHORT_TTL, SMALL, Scene, Turn, now_ns, scene};
 use crate::scenes_lock::{
     KEY, all_is_well, companion_of_free, companion_of_nothing, companion_of_wait, end_of_victim,
     hold_for_victim, let_go_on, look_after, pause,
@@ -41,6 +41,27 @@ fn share_beside(actor: &Actor, cue: &Cue) {
     cue.strike(actor);
     let held = actor.share(Op::ShareBeside, &space, KEY, cue.case.ttl, AT_ONCE);
     // Stopped meanwhile, it may find the lock another's alone.
+    end_of_victim(actor, cue, held.expect("room"));
+}
+
+/// Has all permits but one until the victim is struck, or through.
+fn companion_of_last(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    let shares =
+        [(); SMALL.permits as usize - 1].map(|()| share(actor, Op::Share, &space, LONG_TTL));
+    cue.ready();
+    cue.meet();
+    for held in shares {
+        assert!(actor.release(Op::LeaveOthers, held));
+    }
+    look_after(actor, cue, &space, KEY);
+    all_is_well(actor, &space, KEY, 0);
+}
+
+fn share_last(actor: &Actor, cue: &Cue) {
+    let space = actor.open();
+    cue.strike(actor);
+    let held = actor.share(Op::ShareLast, &space, KEY, cue.case.ttl, AT_ONCE);
     end_of_victim(actor, cue, held.expect("room"));
 }
 
@@ -245,9 +266,10 @@ fn release_permits(actor: &Actor, cue: &Cue) {
     cue.through();
 }
 
-pub(crate) const SCENES: [Scene; 14] = [
+pub(crate) const SCENES: [Scene; 15] = [
     scene(Op::Share, share_free, companion_of_free),
     scene(Op::ShareBeside, share_beside, companion_of_share),
+    scene(Op::ShareLast, share_last, companion_of_last),
     scene(Op::ShareWait, share_wait, companion_of_wait),
     scene(Op::ReleaseShare, release_share, companion_of_nothing),
     scene(Op::LeaveOthers, leave_others, companion_of_share),

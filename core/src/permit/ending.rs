@@ -51,7 +51,7 @@ impl Engine {
         for _ in 1..LOOKS {
             match self.reap_once(cell, raw, limiter, by, now_ns, probe) {
                 Reaped::Alive { raw: later, .. } if limiter.is_some() && later != raw => {
-                    raw = later
+                    raw = later;
                 }
                 reaped => return reaped,
             }
