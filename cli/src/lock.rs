@@ -15,12 +15,13 @@ mod wanted;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use sprag::{Concurrency, EngineError, Space, Span};
 
-use self::wanted::{Held, Kind, Subject, Wanted};
+use self::wanted::{Held, Kind, Parent, Subject, Wanted};
 use crate::at::{At, is_bad_url};
 use crate::shown::Shown;
 use crate::supervise::{Failure, Loss, TTL_MIN, Times};
@@ -34,7 +35,9 @@ mod code {
     pub(super) const TIMED_OUT: u8 = 124;
 }
 
-/// What a command finds the lock's name in, or the key.
+/// What a command finds the kind of what it holds in: [`Kind::word`].
+const KIND: &str = "SPRAG_KIND";
+/// And the lock's name, or the key.
 const KEY: &str = "SPRAG_KEY";
 /// And the limiter that it is a key of.
 const LIMITER: &str = "SPRAG_LIMITER";
@@ -64,7 +67,8 @@ Examples:
 /// Run a command under a lock, one at a time, or so many at a time
 ///
 /// Waits for the lock NAME in the space that --at names, runs CMD, and releases the lock when CMD ends.
-/// No shell is involved. CMD finds the lock's name in SPRAG_KEY and its fencing token in SPRAG_TOKEN.
+/// No shell is involved. CMD finds the lock's name in SPRAG_KEY, its fencing token in SPRAG_TOKEN, and in SPRAG_KIND
+/// what it is of: lock, semaphore, key, partition or table.
 ///
 /// CMD runs in a process group of its own; signals are passed on to it, and a terminal is handed to it.
 /// The lease is renewed while CMD runs. If the lock is lost all the same, CMD is sent SIGTERM, and then
@@ -549,10 +553,11 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
                 kill_after: args.kill_after,
             };
             let hold = args.take(&space, &wanted)?;
-            let of = match &args.key {
-                Some(key) => vec![(KEY, key.clone()), (LIMITER, name.to_owned())],
-                None => vec![(KEY, name.to_owned())],
-            };
+            let mut of = vec![(KIND, wanted.kind().word().into())];
+            match &args.key {
+                Some(key) => of.extend([(KEY, key.clone()), (LIMITER, name.to_owned())]),
+                None => of.push((KEY, name.to_owned())),
+            }
             run::run(hold, wanted.subject(), of, command, times)
         }
         Task::Acquire => token::acquire(args.take(&space, &wanted)?, &wanted, args, out),
@@ -565,25 +570,22 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
 /// itself: by what its `sprag lock` put into the environment and by the space's own word, for the environment
 /// may be an old one, or another space's.
 fn token_of_parent(space: &Space, wanted: &Wanted<'_>) -> Result<Option<u64>, Error> {
-    let key = std::env::var_os(KEY).unwrap_or_default();
-    let name = printable::bytes(&key);
-    let is_named = match wanted.key() {
-        // Each key has tokens of its own.
-        Some(key) => {
-            let limiter = std::env::var_os(LIMITER).unwrap_or_default();
-            key == name && wanted.name() == printable::bytes(&limiter)
-        }
-        None => wanted.names().iter().any(|wanted| wanted == name),
-    };
+    let bytes = |variable| std::env::var_os(variable).map_or(Vec::new(), OsString::into_vec);
     // Of several locks, the first is the one that is named.
     let token = std::env::var(TOKEN).ok().and_then(|tokens| {
         let first = tokens.split(' ').next()?;
         first.parse().ok()
     });
-    let Some(token) = token.filter(|_| is_named) else {
+    let (Some(token), Ok(kind)) = (token, std::env::var(KIND)) else {
         return Ok(None);
     };
-    let waits_for_itself = wanted.waits_for(space, name, token).map_err(Error::Space)?;
+    let parent = Parent {
+        kind,
+        name: bytes(KEY),
+        limiter: bytes(LIMITER),
+        token,
+    };
+    let waits_for_itself = wanted.waits_for(space, &parent).map_err(Error::Space)?;
     Ok(waits_for_itself.then_some(token))
 }
 
