@@ -154,7 +154,7 @@ impl Space {
         &self,
         prefix: &N,
     ) -> Result<Vec<ConcurrencyInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let now_ns = self.inner.precise_ns();
         let statuses = self
             .inner
