@@ -94,14 +94,19 @@ Examples:
 #[command(
     override_usage = "sprag lock [OPTIONS] NAME... -- CMD [ARGS]...\n       \
         sprag lock --shared [OPTIONS] NAME -- CMD [ARGS]...\n       \
-        sprag lock --of PERMITS [--key KEY] [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --of PERMITS [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --key KEY [--of PERMITS [--update]] [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --partition [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --table [OPTIONS] -- CMD [ARGS]...\n       \
         sprag lock --acquire [OPTIONS] NAME\n       \
+        sprag lock --acquire --table [OPTIONS]\n       \
         sprag lock --release TOKEN [--of PERMITS | --key KEY | --partition] NAME\n       \
-        sprag lock --renew TOKEN [--of PERMITS | --key KEY | --partition] [--ttl DURATION] NAME",
+        sprag lock --renew TOKEN [--of PERMITS | --key KEY | --partition] [--ttl DURATION] NAME\n       \
+        sprag lock --release TOKEN --table\n       \
+        sprag lock --renew TOKEN --table [--ttl DURATION]",
     after_help = EXIT_CODES,
-    group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"])
+    group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"]),
+    group = clap::ArgGroup::new("counted").args(["of", "key"]).multiple(true)
 )]
 pub(crate) struct Args {
     /// Hold the lock beside others who share it so, instead of alone
@@ -127,8 +132,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "key", requires = "of", conflicts_with_all = ["release", "renew"])]
     update: bool,
 
-    /// How many permits to take at once, instead of 1; as many as --of says at most
-    #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "of", conflicts_with_all = ["release", "renew"])]
+    /// How many permits to take at once, instead of 1; with --of or --key, and as many as there are at most
+    #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "counted", conflicts_with_all = ["release", "renew"])]
     permits: Option<u32>,
 
     /// Lock all names in NAME's partition, instead of NAME alone
@@ -251,7 +256,9 @@ pub(crate) enum Error {
     },
     /// The token isn't the holder's.
     #[error(
-        "the {subject} is not held under token {token}: it was released, broken, or its lease is over; stop what it protected and take it again"
+        "the {subject} is not held under token {token}: it was released, broken, or its lease is over{}; stop what it \
+         protected and take it again",
+        subject.or_of_another_kind()
     )]
     NotHeld { subject: Subject, token: u64 },
     /// The lock was lost while CMD ran.

@@ -33,6 +33,7 @@ sprag --at "$AT" lock --try --table -- echo "free"
     );
     for told in [
         "the table is not free",
+        "or it was acquired with --of, --key, --partition or --table",
         "the partition of 'orders/42' was not free within 50ms",
     ] {
         assert!(finished.err.contains(told), "{told}: {}", finished.err);

@@ -266,23 +266,25 @@ impl<'s> Wanted<'s> {
 /// What an error is about: `lock 'nightly'`, `partition of 'nightly'`, `table`, `key 'ann' of 'uploads'`.
 #[derive(Debug)]
 pub(crate) struct Subject {
-    what: &'static str,
+    kind: Kind,
     name: Option<Shown>,
 }
 
 impl Subject {
     pub(super) fn new(kind: Kind, name: &[u8]) -> Self {
-        let what = match kind {
-            Kind::Lock => "lock",
-            Kind::Semaphore => "semaphore",
-            Kind::Key => "key",
-            Kind::Partition => "partition of",
-            Kind::Table => "table",
-            Kind::Several => "lock of several with",
-        };
         Self {
-            what,
+            kind,
             name: (kind != Kind::Table).then(|| Shown::of_bytes(name)),
+        }
+    }
+
+    /// What else may be wrong with a token of it: most are taken for a plain lock's where nothing else is said.
+    pub(super) fn or_of_another_kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Lock => {
+                ", or it was acquired with --of, --key, --partition or --table, which is to be said here too"
+            }
+            _ => "",
         }
     }
 
@@ -296,9 +298,17 @@ impl Subject {
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            Kind::Lock => "lock",
+            Kind::Semaphore => "semaphore",
+            Kind::Key => "key",
+            Kind::Partition => "partition of",
+            Kind::Table => "table",
+            Kind::Several => "lock of several with",
+        };
         match &self.name {
-            Some(name) => write!(formatter, "{} {name}", self.what),
-            None => formatter.write_str(self.what),
+            Some(name) => write!(formatter, "{what} {name}"),
+            None => formatter.write_str(what),
         }
     }
 }
