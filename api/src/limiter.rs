@@ -164,8 +164,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`sprag_core::Error::NoReservations`] within [`Error::Engine`] for a sliding window; else as
-    /// [`check`](Self::check).
+    /// [`EngineError::NoReservations`](crate::EngineError::NoReservations) within [`Error::Engine`] for a sliding
+    /// window; else as [`check`](Self::check).
     pub fn reserve<K: AsRef<[u8]> + ?Sized>(
         &self,
         key: &K,

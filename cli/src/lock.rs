@@ -51,7 +51,7 @@ Exit codes:
   75       --try: somebody else has the lock (-E sets another code)
   123      the lock was lost while CMD ran, or is not held under TOKEN
   124      --wait: the time was over before the lock's turn came (-E sets another code)
-  125      sprag failed: the space cannot be opened, is full or damaged
+  125      sprag failed: the space cannot be opened, is full or damaged, or NAME has another --of
   126      CMD was found but cannot be run
   127      CMD was not found
 
