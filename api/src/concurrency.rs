@@ -138,7 +138,7 @@ impl Space {
     }
 
     /// The concurrency limiter `name` as it is; `None` if there is none.
-    pub fn concurrency_existing<N: AsRef<[u8]> + ?Sized>(
+    pub fn find_concurrency<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
     ) -> Result<Option<Concurrency<'_>>> {
