@@ -244,7 +244,7 @@ pub(crate) enum Error {
     Busy { subject: Subject, code: u8 },
     /// It is part of the command that the lock is held for.
     #[error(
-        "the {subject} is held by the command that this is part of (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
+        "the {subject} can't be had as long as the command that this is part of runs (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
     )]
     Nested { subject: Subject, token: u64 },
     /// The lock's turn did not come in time.

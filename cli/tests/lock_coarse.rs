@@ -101,6 +101,8 @@ sprag --at "$AT" lock {other} -- sprag --at "$AT" lock --wait 50ms --partition a
 "#
     ));
     assert_eq!(finished.out, "down: 64\nup: 64\n", "{}", finished.err);
+    let told = "the partition of 'a' can't be had as long as the command that this is part of";
+    assert!(finished.err.contains(told), "{}", finished.err);
 }
 
 #[test]
