@@ -138,7 +138,7 @@ impl Space {
     }
 
     /// The concurrency limiter `name` as it is; `None` if there is none.
-    pub fn concurrency_existing<N: AsRef<[u8]> + ?Sized>(
+    pub fn find_concurrency<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
     ) -> Result<Option<Concurrency<'_>>> {
@@ -154,7 +154,7 @@ impl Space {
         &self,
         prefix: &N,
     ) -> Result<Vec<ConcurrencyInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let now_ns = self.inner.precise_ns();
         let statuses = self
             .inner

@@ -127,11 +127,12 @@ impl JointLimiter {
         Ok(JointDecision(checked.map_err(Error::from)?))
     }
 
-    /// What a check of `key` would find, changing nothing.
+    /// What a check of `key` would find, changing nothing. It fails as [`check`](Self::check) does.
     pub fn peek<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<JointDecision<'_>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        inner.check_in_place_to_look(now_ns)?;
         let checked = inner.engine.peek_joint(&self.joint, key.as_ref(), now_ns)?;
         Ok(JointDecision(checked))
     }
@@ -238,7 +239,7 @@ impl Space {
         &self,
         prefix: &N,
     ) -> Result<Vec<JointLimiterInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let mut limiters = Vec::new();
         self.inner
             .engine

@@ -115,7 +115,7 @@ impl Space {
     /// The overrides of limiters whose names begin with `prefix`, by limiter and key. Reads all objects of the
     /// region; stops no one, and changes nothing: one that is just being set or cleared may be among them.
     pub fn overrides<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<OverrideInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let mut overrides = Vec::new();
         self.inner
             .engine

@@ -47,13 +47,16 @@ lock --release 7 --key ann uploads || echo "nothing is held: $?"
 lock --of 2 --key ann uploads -- echo "two"
 lock --of 3 --key ann uploads -- echo never || echo "another number: $?"
 lock --of 3 --key ann --update uploads -- echo "three"
+lock --key ann -p 3 uploads -- echo "all of them"
+lock --key ann -p 4 uploads -- echo never || echo "more than there are: $?"
 lock --of 2 --key ann --update uploads -- sprag --at "$AT" lock --try --of 2 --key ann uploads -- echo "two again"
 lock --of 2 --key ann uploads -- sprag --at "$AT" lock --of 2 -p 2 --key ann uploads -- echo never || echo "itself: $?"
 "#,
     );
     assert_eq!(
         finished.out,
-        "nobody said how many: 64\nnothing is held: 123\ntwo\nanother number: 125\nthree\ntwo again\nitself: 64\n",
+        "nobody said how many: 64\nnothing is held: 123\ntwo\nanother number: 125\nthree\nall of them\n\
+         more than there are: 125\ntwo again\nitself: 64\n",
         "{}",
         finished.err
     );

@@ -53,8 +53,8 @@ pub enum Error {
     },
     /// A table is full of entries that are in use.
     #[error(
-        "the region has no room for another {what} (cap {cap}, all in use); \
-         release some, or recreate the region with a higher cap (`sprag region resize`)"
+        "the region has no room for another {what} (cap {cap}, all in use); {}",
+        way_out(what)
     )]
     Full {
         /// What there is no room for.
@@ -64,8 +64,9 @@ pub enum Error {
     },
     /// This session has reached its share of the region's cap.
     #[error(
-        "no room for another {what}: this process already has {used}, its share of the region's cap; \
-         release some, or open the region with a larger share"
+        "no room for another {what}: this process already has {used}, its share of the region's cap; {}, or open the \
+         region with a larger share",
+        less_of(what)
     )]
     ShareExceeded {
         /// What the share is of.
@@ -108,7 +109,7 @@ pub enum Error {
     /// The semaphore exists with another capacity.
     #[error(
         "the semaphore {semaphore} exists with {existing} permits and was asked for with {asked}; \
-         open it with the same number, or once nobody uses it"
+         open it with the same number, or under another name: what it has is known until its room is needed"
     )]
     CapacityDiffers {
         /// The semaphore's name, readable.
@@ -294,3 +295,24 @@ pub enum Error {
 
 /// The engine's result.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// How a session comes to need fewer of what its share is of.
+fn less_of(what: &str) -> &'static str {
+    match what {
+        // It stays for as long as the region does.
+        "joint limiter" => "use those that there are",
+        "limit definition" => "use limits that there are, or clear overrides",
+        _ => "release some",
+    }
+}
+
+/// What to do where a region has no room.
+fn way_out(what: &str) -> &'static str {
+    match what {
+        // Every region has as many, whatever its caps.
+        "joint limiter" => "use those that there are, or another region",
+        "limit definition" => "use limits that there are, clear overrides, or use another region",
+        "call of several limits at once" => "try again when some are over",
+        _ => "release some, or recreate the region with a higher cap (`sprag region resize`)",
+    }
+}

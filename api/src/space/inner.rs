@@ -90,6 +90,12 @@ impl Inner {
         Ok(self.engine.check_in_place()?)
     }
 
+    /// [`check_process`](Self::check_process) and [`check_in_place`](Self::check_in_place), before what there is is listed.
+    pub(crate) fn check_to_list(&self) -> Result<()> {
+        self.check_process()?;
+        self.check_in_place()
+    }
+
     /// Fails in a space without a session, which never goes past [`is_to_look`](Self::is_to_look).
     pub(crate) fn check_session(&self) -> Result<()> {
         if self.session == SessionId::DETACHED {
@@ -123,6 +129,16 @@ impl Inner {
                 .store(now_ns.saturating_add(LOOK_NS), Relaxed);
         }
         Ok(())
+    }
+
+    /// [`check_in_place_now_and_then`](Self::check_in_place_now_and_then) for one who only looks: no session is
+    /// needed for that.
+    #[inline]
+    pub(crate) fn check_in_place_to_look(&self, now_ns: u64) -> Result<()> {
+        if self.check_session().is_err() {
+            return Ok(());
+        }
+        self.check_in_place_now_and_then(now_ns)
     }
 
     pub(crate) fn url(&self) -> &str {

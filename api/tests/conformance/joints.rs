@@ -46,6 +46,16 @@ pub(crate) fn all_limits_allow_or_nothing_is_taken(tier: &impl Tier) {
     assert_eq!(check(&limiter, "another", 3), (true, vec![0, 2, 1]));
 }
 
+// property 1
+pub(crate) fn a_region_that_is_full_of_them_says_that_no_resize_helps(tier: &impl Tier) {
+    let space = tier.space();
+    let open = |number: u32| space.joint_limiter(&number.to_be_bytes(), ["1/s", "2/h"]);
+    let error = (0..=256).find_map(|number| open(number).err()).unwrap();
+    let text = error.to_string();
+    assert!(!text.contains("resize"), "{text}");
+    assert!(!text.contains("release some"), "{text}");
+}
+
 // property 12
 pub(crate) fn the_limit_that_refuses_longest_is_told(tier: &impl Tier) {
     let space = tier.space();

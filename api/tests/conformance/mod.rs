@@ -259,6 +259,7 @@ macro_rules! cases {
             joints,
             [
                 all_limits_allow_or_nothing_is_taken,
+                a_region_that_is_full_of_them_says_that_no_resize_helps,
                 the_limit_that_refuses_longest_is_told,
                 a_peek_changes_nothing_and_a_cost_of_zero_takes_nothing,
                 costs_and_numbers_of_limits_out_of_bounds_are_errors,
