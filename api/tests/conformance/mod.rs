@@ -309,6 +309,7 @@ macro_rules! cases {
                 keys_are_bytes_of_every_length,
                 at_the_cap_a_shared_bucket_decides_and_says_so,
                 limits_are_read_from_text_and_refused_with_a_reason,
+                a_limiter_that_found_no_room_leaves_nothing,
             ]
         );
         $crate::conformance::instantiate!(
