@@ -261,6 +261,7 @@ macro_rules! cases {
                 all_limits_allow_or_nothing_is_taken,
                 the_limit_that_refuses_longest_is_told,
                 a_peek_changes_nothing_and_a_cost_of_zero_takes_nothing,
+                what_is_said_to_be_left_can_be_had_in_one_call,
                 costs_and_numbers_of_limits_out_of_bounds_are_errors,
                 other_limits_under_a_name_are_an_error_that_names_both,
                 keys_under_several_limits_are_bytes_of_every_length,
