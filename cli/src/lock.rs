@@ -97,7 +97,8 @@ Examples:
         sprag lock --release TOKEN [--of PERMITS | --key KEY | --partition] NAME\n       \
         sprag lock --renew TOKEN [--of PERMITS | --key KEY | --partition] [--ttl DURATION] NAME",
     after_help = EXIT_CODES,
-    group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"])
+    group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"]),
+    group = clap::ArgGroup::new("counted").args(["of", "key"]).multiple(true)
 )]
 pub(crate) struct Args {
     /// Hold the lock beside others who share it so, instead of alone
@@ -123,8 +124,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "key", requires = "of", conflicts_with_all = ["release", "renew"])]
     update: bool,
 
-    /// How many permits to take at once, instead of 1; as many as --of says at most
-    #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "of", conflicts_with_all = ["release", "renew"])]
+    /// How many permits to take at once, instead of 1; at most as many as --of says, or the limiter allows
+    #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "counted", conflicts_with_all = ["release", "renew"])]
     permits: Option<u32>,
 
     /// Lock all names in NAME's partition, instead of NAME alone
