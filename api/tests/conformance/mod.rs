@@ -326,6 +326,7 @@ macro_rules! cases {
                 keys_without_room_are_decided_by_the_bucket_of_their_own_limit,
                 overrides_are_listed_by_limiter_and_key,
                 overrides_out_of_bounds_or_without_room_are_errors_that_say_so,
+                a_long_key_takes_the_room_of_one_whose_override_was_cleared,
                 thousands_of_overrides_share_one_limit,
                 no_check_after_an_override_was_set_or_cleared_is_decided_by_another_limit,
                 checks_and_overrides_at_once_admit_no_more_than_the_widest_limit,
