@@ -53,8 +53,8 @@ pub enum Error {
     },
     /// A table is full of entries that are in use.
     #[error(
-        "the region has no room for another {what} (cap {cap}, all in use); \
-         release some, or recreate the region with a higher cap (`sprag region resize`)"
+        "the region has no room for another {what} (cap {cap}, all in use); {}",
+        way_out(what)
     )]
     Full {
         /// What there is no room for.
@@ -290,6 +290,30 @@ pub enum Error {
         /// What is missing.
         what: &'static str,
     },
+}
+
+/// What every region has as many of, whatever its caps, as [`Error::Full`] calls it.
+pub(crate) const LIMIT_DEFINITION: &str = "limit definition";
+/// See [`LIMIT_DEFINITION`].
+pub(crate) const JOINT_LIMITER: &str = "joint limiter";
+/// See [`LIMIT_DEFINITION`].
+pub(crate) const CALL_OF_SEVERAL: &str = "call of several limits at once";
+
+/// What to do where there is no room for another.
+fn way_out(what: &str) -> &'static str {
+    match what {
+        LIMIT_DEFINITION => {
+            "every region has as many, so clear overrides, give those of a limiter the same limit, or use another \
+             region"
+        }
+        JOINT_LIMITER => {
+            "every region has as many, which stay, so use one that is there for more keys, or another region"
+        }
+        CALL_OF_SEVERAL => {
+            "every region has as many, so let the processes that are stopped in one go on, or end them"
+        }
+        _ => "release some, or recreate the region with a higher cap (`sprag region resize`)",
+    }
 }
 
 /// The engine's result.

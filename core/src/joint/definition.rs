@@ -18,7 +18,7 @@
 use super::entry::{self, LIMITS_MAX};
 use super::{JointRef, Limits};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, JOINT_LIMITER, Result};
 use crate::key::{self, Hasher};
 use crate::limit::{Limit, PREPARED_WORDS, Prepared};
 use crate::object::{Kind, Name, Objects, Plain};
@@ -28,9 +28,6 @@ use crate::session::SessionId;
 use crate::sync::Word;
 use crate::table::{Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-
-/// What there is no room for, in errors.
-const WHAT: &str = "joint limiter";
 
 const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
@@ -180,7 +177,10 @@ impl Engine {
                 |(_, word): &(u32, u64)| word & 3 != FREE && SessionId::from_bits(word >> 2) == by;
             let used = words().filter(is_its).count() as u64;
             if used >= self.share_of(JOINTS).into() {
-                return Err(Error::ShareExceeded { what: WHAT, used });
+                return Err(Error::ShareExceeded {
+                    what: JOINT_LIMITER,
+                    used,
+                });
             }
         }
         let is_free = |(_, word): &(u32, u64)| word & 3 == FREE;
@@ -201,7 +201,7 @@ impl Engine {
             }
         }
         Err(Error::Full {
-            what: WHAT,
+            what: JOINT_LIMITER,
             cap: JOINTS.into(),
         })
     }

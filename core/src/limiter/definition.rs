@@ -20,7 +20,7 @@
 
 use super::{LimiterRef, settle};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, LIMIT_DEFINITION, Result};
 use crate::key::{self, Hasher};
 use crate::limit::{Limit, Moment, PREPARED_WORDS, Prepared};
 use crate::limiter_key::{KeyState, claimed_limit, reclaimed_at_ns};
@@ -32,9 +32,6 @@ use crate::sync::{Wide, Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::collections::HashMap;
-
-/// What there is no room for, in errors.
-const WHAT: &str = "limit definition";
 
 pub(super) const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
@@ -364,7 +361,10 @@ impl Engine {
             }
             let used = used();
             if used >= share {
-                return Err(Error::ShareExceeded { what: WHAT, used });
+                return Err(Error::ShareExceeded {
+                    what: LIMIT_DEFINITION,
+                    used,
+                });
             }
         }
         let hint = match role {
@@ -402,7 +402,7 @@ impl Engine {
             }
         }
         Err(Error::Full {
-            what: WHAT,
+            what: LIMIT_DEFINITION,
             cap: LIMITS.into(),
         })
     }
