@@ -69,6 +69,7 @@ impl<'s> Concurrency<'s> {
 
     /// How many each key can have at once now, whatever this handle was opened with. A few loads.
     pub fn permits(&self) -> Result<u32> {
+        self.space.check_process()?;
         Ok(self.space.engine.concurrency_capacity(self.limiter)?)
     }
 }
