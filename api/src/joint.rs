@@ -133,6 +133,7 @@ impl JointLimiter {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        inner.check_in_place_to_look(now_ns)?;
         let checked = inner.engine.peek_joint(&self.joint, key.as_ref(), now_ns)?;
         Ok(JointDecision(checked))
     }

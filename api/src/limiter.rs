@@ -220,10 +220,13 @@ impl Limiter {
     pub fn peek<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Decision> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        Ok(Decision(inner.engine.peek(
+        let now_ns = inner.now_ns();
+        inner.check_in_place_to_look(now_ns)?;
+        let engine = &inner.engine;
+        Ok(Decision(engine.peek(
             &self.limiter,
             key.as_ref(),
-            inner.now_ns(),
+            now_ns,
         )?))
     }
 

@@ -125,6 +125,15 @@ impl Inner {
         Ok(())
     }
 
+    /// The same for who only looks, and needs no session: without one, each time.
+    #[inline]
+    pub(crate) fn check_in_place_to_look(&self, now_ns: u64) -> Result<()> {
+        if self.session == SessionId::DETACHED {
+            return self.check_in_place();
+        }
+        self.check_in_place_now_and_then(now_ns)
+    }
+
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
