@@ -161,7 +161,7 @@ pub enum Error {
     },
     /// The limiter's limit has no reservations.
     #[error(
-        "the limiter {limiter} is a sliding window, in which a place cannot be reserved exactly; \
+        "this key of the limiter {limiter} is under a sliding window, in which a place cannot be reserved exactly; \
          use a token bucket or a fixed window, or check and come back after retry_after"
     )]
     NoReservations {
