@@ -215,7 +215,9 @@ impl Space {
     ///
     /// [`Error::Limit`] if one of `limits` is none;
     /// [`EngineError::JointLimitsDiffer`](crate::EngineError::JointLimitsDiffer) if it has others, or these in another
-    /// order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits.
+    /// order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits;
+    /// [`EngineError::Full`](crate::EngineError::Full) and
+    /// [`EngineError::ShareExceeded`](crate::EngineError::ShareExceeded) where there is no room for it.
     pub fn joint_limiter<N: AsRef<[u8]> + ?Sized, L: IntoLimit>(
         &self,
         name: &N,
