@@ -69,6 +69,8 @@ impl<'s> Concurrency<'s> {
 
     /// How many each key can have at once now, whatever this handle was opened with. A few loads.
     pub fn permits(&self) -> Result<u32> {
+        self.space.check_process()?;
+        self.space.check_in_place_to_look(self.space.now_ns())?;
         Ok(self.space.engine.concurrency_capacity(self.limiter)?)
     }
 }

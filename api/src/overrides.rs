@@ -92,7 +92,7 @@ impl Limiter {
     pub fn override_of<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Option<Limit>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        inner.check_in_place_now_and_then(inner.now_ns())?;
+        inner.check_in_place_to_look(inner.now_ns())?;
         let now_ns = || inner.precise_ns();
         let engine = &inner.engine;
         Ok(engine.override_of(&self.limiter, key.as_ref(), now_ns)?)

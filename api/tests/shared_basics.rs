@@ -160,6 +160,41 @@ fn a_space_whose_region_was_replaced_grants_and_decides_nothing_any_more() {
     assert!(hold.renew().is_err());
 }
 
+#[test]
+fn who_only_looks_finds_out_that_the_region_was_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let url = format!("shm:{}", path.display());
+    let space = Space::open(&url).unwrap();
+    let once = space.once("o").unwrap();
+    let limiter = space.limiter("l", "1/hour").unwrap();
+    let joint = space.joint_limiter("j", ["1/hour", "9/day"]).unwrap();
+    let uploads = space.concurrency("c", 2).unwrap();
+    let tidier = Space::builder().without_session().open(&url).unwrap();
+    let found = tidier.find_limiter("l").unwrap().unwrap();
+    let existing = tidier.find_concurrency("c").unwrap().unwrap();
+    assert_eq!(existing.permits().unwrap(), 2);
+    assert_eq!(found.override_of("k").unwrap(), None);
+    assert_eq!(found.peek("k").unwrap().remaining(), 1);
+    std::fs::remove_file(&path).unwrap();
+    let errors = [
+        until_refused(|| once.status()),
+        until_refused(|| limiter.peek("k")),
+        until_refused(|| limiter.override_of("k")),
+        until_refused(|| joint.peek("k").map(drop)),
+        until_refused(|| uploads.permits()),
+        until_refused(|| existing.permits()),
+        until_refused(|| found.override_of("k")),
+        until_refused(|| found.peek("k")),
+    ];
+    for error in errors {
+        assert!(
+            matches!(error, sprag::EngineError::Replaced { .. }),
+            "{error}"
+        );
+    }
+}
+
 // property 1
 #[test]
 fn a_process_that_closes_its_sessions_descriptor_is_told_that_its_holds_are_lost() {

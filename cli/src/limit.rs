@@ -45,7 +45,7 @@ pub(crate) struct Args {
     and: Vec<Limit>,
 
     /// Whose share to take: a user, an address, any bytes
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     key: OsString,
 
     /// How much to take

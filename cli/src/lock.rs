@@ -132,7 +132,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "key", requires = "of", conflicts_with_all = ["release", "renew"])]
     update: bool,
 
-    /// How many permits to take at once, instead of 1; with --of or --key, and as many as there are at most
+    /// How many permits to take at once, instead of 1; at most as many as --of says, or the limiter allows
     #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "counted", conflicts_with_all = ["release", "renew"])]
     permits: Option<u32>,
 

@@ -74,7 +74,7 @@ struct Which {
     name: OsString,
 
     /// Whose limit: a user, an address, any bytes
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     key: OsString,
 
     /// Print a JSON object

@@ -24,16 +24,22 @@ sprag --at "$AT" lock --renew "$two" --key ann uploads
 sprag --at "$AT" lock --release "$two" --key bob uploads || echo "another's: $?"
 sprag --at "$AT" lock --release "$two" --of 3 --key ann --json uploads | grep -o '"key":"ann"'
 sprag --at "$AT" lock --try --of 3 --key ann -p 3 uploads -- echo "all"
+sprag --at "$AT" lock --try --key ann -p 3 uploads -- echo "as many as it allows"
+sprag --at "$AT" lock --key ann -p 4 uploads -- echo never || echo "more than it allows: $?"
 "#,
     );
     assert_eq!(finished.code, Some(0), "{}", finished.err);
     assert_eq!(
         finished.out,
         "two more: 75\none more\nanother key\nall: 124\na semaphore of that name\nanother's: 123\n\
-         \"key\":\"ann\"\nall\n"
+         \"key\":\"ann\"\nall\nas many as it allows\nmore than it allows: 125\n"
     );
-    let told = "the key 'ann' of 'uploads' is not free";
-    assert!(finished.err.contains(told), "{}", finished.err);
+    for told in [
+        "the key 'ann' of 'uploads' is not free",
+        "allows 3 at once of each key, so 4 can never be had",
+    ] {
+        assert!(finished.err.contains(told), "{}", finished.err);
+    }
 }
 
 #[test]

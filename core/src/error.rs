@@ -162,7 +162,7 @@ pub enum Error {
     },
     /// The limiter's limit has no reservations.
     #[error(
-        "the limiter {limiter} is a sliding window, in which a place cannot be reserved exactly; \
+        "this key of the limiter {limiter} is under a sliding window, in which a place cannot be reserved exactly; \
          use a token bucket or a fixed window, or check and come back after retry_after"
     )]
     NoReservations {
@@ -293,6 +293,30 @@ pub enum Error {
     },
 }
 
+/// What every region has as many of, whatever its caps, as [`Error::Full`] calls it.
+pub(crate) const LIMIT_DEFINITION: &str = "limit definition";
+/// See [`LIMIT_DEFINITION`].
+pub(crate) const JOINT_LIMITER: &str = "joint limiter";
+/// See [`LIMIT_DEFINITION`].
+pub(crate) const CALL_OF_SEVERAL: &str = "call of several limits at once";
+
+/// What to do where there is no room for another.
+fn way_out(what: &str) -> &'static str {
+    match what {
+        LIMIT_DEFINITION => {
+            "every region has as many, so clear overrides, give those of a limiter the same limit, or use another \
+             region"
+        }
+        JOINT_LIMITER => {
+            "every region has as many, which stay, so use one that is there for more keys, or another region"
+        }
+        CALL_OF_SEVERAL => {
+            "every region has as many, so let the processes that are stopped in one go on, or end them"
+        }
+        _ => "release some, or recreate the region with a higher cap (`sprag region resize`)",
+    }
+}
+
 /// The engine's result.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
@@ -300,19 +324,8 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 fn less_of(what: &str) -> &'static str {
     match what {
         // It stays for as long as the region does.
-        "joint limiter" => "use those that there are",
-        "limit definition" => "use limits that there are, or clear overrides",
+        JOINT_LIMITER => "use those that there are",
+        LIMIT_DEFINITION => "use limits that there are, or clear overrides",
         _ => "release some",
-    }
-}
-
-/// What to do where a region has no room.
-fn way_out(what: &str) -> &'static str {
-    match what {
-        // Every region has as many, whatever its caps.
-        "joint limiter" => "use those that there are, or another region",
-        "limit definition" => "use limits that there are, clear overrides, or use another region",
-        "call of several limits at once" => "try again when some are over",
-        _ => "release some, or recreate the region with a higher cap (`sprag region resize`)",
     }
 }

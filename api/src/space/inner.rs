@@ -131,12 +131,11 @@ impl Inner {
         Ok(())
     }
 
-    /// [`check_in_place_now_and_then`](Self::check_in_place_now_and_then) for one who only looks: no session is
-    /// needed for that.
+    /// The same for who only looks, and needs no session: without one, each time.
     #[inline]
     pub(crate) fn check_in_place_to_look(&self, now_ns: u64) -> Result<()> {
-        if self.check_session().is_err() {
-            return Ok(());
+        if self.session == SessionId::DETACHED {
+            return self.check_in_place();
         }
         self.check_in_place_now_and_then(now_ns)
     }

@@ -252,3 +252,21 @@ pub(crate) fn threads_get_no_more_than_any_of_several_limits(tier: &impl Tier) {
     let left = limiter.peek("k").unwrap().of(0).unwrap().remaining();
     assert_eq!((allowed, left), (100, 0));
 }
+
+// property 12
+pub(crate) fn what_is_said_to_be_left_can_be_had_in_one_call(tier: &impl Tier) {
+    const COST_MAX: u64 = (1 << 26) - 1;
+    let space = tier.space();
+    let limits = ["100000000/366d", "200000000/366d"];
+    let limiter = space.joint_limiter("j", limits).unwrap();
+    let free = limiter.peek("k").unwrap();
+    assert_eq!((free.limit(), free.remaining()), (COST_MAX, COST_MAX));
+    assert_eq!(free.of(0).map(|one| one.remaining()), Some(100_000_000));
+    // A check of more is an error, so no wait is long enough.
+    assert_eq!(free.retry_after_for(COST_MAX), Some(Duration::ZERO));
+    assert_eq!(free.retry_after_for(COST_MAX + 1), None);
+    assert!(limiter.check("k", COST_MAX + 1).is_err());
+    let taken = limiter.check("k", free.remaining()).unwrap();
+    assert!(taken.is_allowed());
+    assert_eq!(taken.remaining(), 100_000_000 - COST_MAX);
+}
