@@ -2,14 +2,14 @@
 //! of an operation, some from outside at any moment; others stop before a random step and go on a while
 //! later. The journal is judged after each.
 
-use crate::actor::{Actor, Begin, LONG, PERMITS, name_of};
-use crate::journal::{Journal, OPS, Op, RECORDS};
+use crate::actor::{Actor, Begin, LONG, PERMITS, name_of, yes};
+use crate::journal::{Journal, OPS, Op, Outcome, RECORDS, Record};
 use crate::oracle::{Bucket, Rules, judge};
 use crate::process::{Fate, alone, fork, hang_guard, in_lanes, now_ns, poll, shared_words, signal};
 use crate::report::{self, Row};
 use crate::scene::{DAY, FAST, LIMITS, LONG_TTL, WIDER, directory};
 use crate::scenes_lock::all_is_well_but;
-use sprag::{Caps, Limiter, Space};
+use sprag::{Caps, Decisions, JointLimiter, Limiter, Space};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 1 << 15;
 
 /// Every table full, everything reclaimed and displaced all the time.
 const TIGHT: Caps = Caps {
-    objects: 26,
+    objects: 30,
     limiter_keys: 12,
     joint_keys: 12,
     sessions: 8,
@@ -45,9 +45,15 @@ const ROOMY: Caps = Caps {
 
 /// A semaphore's name, beside the locks'.
 const POOL: u64 = 9;
+/// A concurrency limiter's.
+const UPLOADS: &str = "uploads";
+/// Limits of which a test uses up nothing and of which nothing comes back: whoever takes of two takes as much of each.
+const AMPLE: [&str; 2] = ["1000000/366d;window=fixed", "1000000/365d;window=fixed"];
+/// The key of theirs.
+const BOTH: u64 = 1;
 
 /// What workers do, each of which must be killed at some time.
-const MIX: [Op; 36] = [
+const MIX: [Op; 41] = [
     Op::Acquire,
     Op::Wait,
     Op::Release,
@@ -84,6 +90,11 @@ const MIX: [Op; 36] = [
     Op::TakePermits,
     Op::WaitPermits,
     Op::ReleasePermits,
+    Op::TakeSlots,
+    Op::WaitSlots,
+    Op::ReleaseSlots,
+    Op::Charge,
+    Op::CheckJoint,
 ];
 
 const END: usize = 0;
@@ -111,6 +122,44 @@ struct Limiters {
     day: Limiter,
     fast: Limiter,
     changing: Limiter,
+    /// For calls of both.
+    pair: [Limiter; 2],
+    joint: JointLimiter,
+}
+
+impl Limiters {
+    fn open(space: &Space) -> Self {
+        let open = |name: &str, limit: u64| {
+            let text = LIMITS[limit as usize].0;
+            space.limiter_updated(name, text).expect("a limiter opens")
+        };
+        let uploads = space.concurrency(UPLOADS, PERMITS);
+        assert_eq!(
+            uploads.map(|it| it.permits().ok()).ok(),
+            Some(Some(PERMITS))
+        );
+        Self {
+            day: open("day", DAY),
+            fast: open("fast", FAST),
+            changing: open("changing", WIDER),
+            pair: AMPLE.map(|limit| space.limiter(limit, limit).expect("a limiter opens")),
+            joint: space
+                .joint_limiter("joint", AMPLE)
+                .expect("a limiter opens"),
+        }
+    }
+
+    /// What is used of each of the pair, and under each of the joint limits.
+    fn used(&self) -> [[u64; 2]; 2] {
+        let key = name_of(BOTH);
+        let joint = self.joint.peek(&key).expect("a look");
+        let used = |left: Option<u64>| 1_000_000 - left.expect("a limit");
+        let pair = self.pair.each_ref();
+        [
+            pair.map(|limiter| used(limiter.peek(&key).ok().map(|it| it.remaining()))),
+            [0, 1].map(|place| used(joint.of(place).map(|it| it.remaining()))),
+        ]
+    }
 }
 
 impl Worker {
@@ -163,15 +212,7 @@ impl Worker {
             let Ok(space) = self.actor.open_as(op) else {
                 continue;
             };
-            let open = |name: &str, limit: u64| {
-                let text = LIMITS[limit as usize].0;
-                space.limiter_updated(name, text).expect("a limiter opens")
-            };
-            let mut limiters = Limiters {
-                day: open("day", DAY),
-                fast: open("fast", FAST),
-                changing: open("changing", WIDER),
-            };
+            let mut limiters = Limiters::open(&space);
             for _ in 0..self.random.u32(5..40) {
                 if self.is_over() {
                     break;
@@ -186,7 +227,7 @@ impl Worker {
 
     fn act(&mut self, space: &Space, limiters: &mut Limiters) {
         let key = [1, 2, 3, LONG + 1][self.random.usize(0..4)];
-        match self.random.u32(0..30) {
+        match self.random.u32(0..34) {
             0..=3 => self.hold_for_a_while(space, key),
             4 => {
                 let op = self.op(Op::Wait);
@@ -278,8 +319,24 @@ impl Worker {
             }
             19..=21 => self.do_once(space),
             22..=24 => self.share_for_a_while(space, key),
-            25 | 26 => self.take_permits(space),
+            25 => self.take_permits(space),
+            26 => self.take_slots(space),
             // Who is called off, or let in and out again, spends a token.
+            29 | 30 => {
+                let op = self.op(Op::Charge);
+                let name = name_of(BOTH);
+                let [one, other] = &limiters.pair;
+                let call = || space.check_all(&[(one, &name, 1), (other, &name, 1)]);
+                let read = |taken: &Result<Decisions, _>| yes(taken.is_ok());
+                let _ = self.actor.call(op, BOTH, 1, call, read);
+            }
+            31 | 32 => {
+                let op = self.op(Op::CheckJoint);
+                let call = || limiters.joint.check(&name_of(BOTH), 1).map(drop);
+                let _ = self
+                    .actor
+                    .call(op, BOTH, 1, call, |taken| yes(taken.is_ok()));
+            }
             27 | 28 if self.actor.caps != ROOMY => self.take_many(space),
             _ => {
                 let tokens = self.actor.journal.flag(TOKENS);
@@ -404,6 +461,22 @@ impl Worker {
         }
         let op = self.op(Op::ReleaseShare);
         self.actor.release(op, held);
+    }
+
+    fn take_slots(&mut self, space: &Space) {
+        let ttl = [Duration::from_millis(10), LONG_TTL][self.random.usize(0..2)];
+        let timeout = Duration::from_millis(self.random.u64(0..4));
+        let op = self.op(if timeout.is_zero() {
+            Op::TakeSlots
+        } else {
+            Op::WaitSlots
+        });
+        let permits = self.random.u32(1..=PERMITS);
+        let taken = self.actor.slots(op, space, UPLOADS, permits, ttl, timeout);
+        if let Ok(Some(held)) = taken {
+            let op = self.op(Op::ReleaseSlots);
+            self.actor.release(op, held);
+        }
     }
 
     fn take_permits(&mut self, space: &Space) {
@@ -580,13 +653,28 @@ impl Arena<'_> {
                     && !actor.finish(Op::Finish, owned, KEPT)
                 {}
             }
-            // What stays for good: three limiters, the fence, and a striped counter.
+            // What stays for good: seven limiters, the fence, and a striped counter.
             let fence = space.fence(&name_of(FENCE)).expect("a name");
             fence.admit(u64::MAX >> 12).expect("the highest");
-            for (name, limit) in [("day", DAY), ("fast", FAST), ("changing", WIDER)] {
-                let text = LIMITS[limit as usize].0;
-                let limiter = space.limiter_updated(name, text).expect("a limiter opens");
+            let limiters = Limiters::open(&space);
+            for limiter in [&limiters.day, &limiters.fast, &limiters.changing] {
                 limiter.check("the last", 0).map(drop).expect("a check");
+            }
+            let records = journal.records();
+            for (op, used) in [Op::Charge, Op::CheckJoint]
+                .into_iter()
+                .zip(limiters.used())
+            {
+                let count = |outcome| {
+                    let is_so = |it: &&Record| it.op == op && it.outcome == outcome;
+                    records.iter().filter(is_so).count() as u64
+                };
+                let (known, unknown) = (count(Outcome::Yes), count(Outcome::Unknown));
+                assert_eq!(used[0], used[1], "{op:?}: all or nothing");
+                assert!(
+                    (known..=known + unknown).contains(&used[0]),
+                    "{op:?}: {known} known, {unknown} unknown: {used:?}"
+                );
             }
             for key in [HITS, STOCK, STRIPED] {
                 let counter = space.counter(&name_of(key)).expect("a name");
@@ -600,7 +688,7 @@ impl Arena<'_> {
             while now_ns() < full_again_ns {
                 std::thread::yield_now();
             }
-            all_is_well_but(&actor, &space, 1, 13, 0);
+            all_is_well_but(&actor, &space, 1, 17, 0);
         });
         let fate = crate::process::wait(pid);
         assert_eq!(fate, Fate::Exited(0), "who comes after");
