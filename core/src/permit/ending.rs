@@ -50,7 +50,10 @@ impl Engine {
         let limiter = self.limiter_of(cell);
         for _ in 1..LOOKS {
             match self.reap_once(cell, raw, limiter, by, now_ns, probe) {
-                Reaped::Alive { raw: later, .. } if limiter.is_some() && later != raw => {
+                // If it is still a pool: the entry may have been reclaimed, and its cell claimed anew.
+                Reaped::Alive { raw: later, .. }
+                    if limiter.is_some() && later != raw && is_pooled(later) =>
+                {
                     raw = later;
                 }
                 reaped => return reaped,
