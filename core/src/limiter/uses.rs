@@ -245,7 +245,10 @@ impl Engine {
             // used.
             let now_ns = self.region.latest_ns();
             let found = Found { cell, at, state };
-            self.move_key(&limiter, &key, &found, now_ns);
+            if !self.move_key(&limiter, &key, &found, now_ns) {
+                // We are late: somebody else freed the slot, and it is another limit's by now.
+                return;
+            }
         }
     }
 }
