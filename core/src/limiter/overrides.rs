@@ -390,23 +390,16 @@ impl Engine {
         fence(SeqCst);
         let hash = LimiterKey::new(self, limiter, key).hash;
         self.limiter_keys.finish_at(&self.region, hash);
-        let mut has_changed = false;
         for _ in 0..ROUNDS_MAX {
             let Some((limiter, found)) = self.find_key(limiter, key)? else {
                 return Ok(());
             };
-            let tag = KeyState(found.state).tag();
             if KeyState(found.state).is_engaged() {
                 settle(&self.region, found.at)?;
             } else if self.move_key(&limiter, key, &found, now_ns()) {
-                // By us or by somebody else, unless there was but a check, which may be given back, or a call of
-                // several limits, which may be called off.
-                has_changed |= KeyState(settle(&self.region, found.at)?).tag() != tag;
-            } else if has_changed {
+                // Look where it is now.
+            } else if self.outdate(found.at, found.state)? {
                 return Ok(());
-            } else {
-                self.outdate(found.at, found.state)?;
-                has_changed = true;
             }
         }
         Err(Error::Damaged {
@@ -434,20 +427,20 @@ impl Engine {
         })
     }
 
-    /// Puts the key at `at`, which was in the word `state`, not engaged, in another generation, if it is not in one
-    /// already: exchanges prepared from any word of the one before fail from here on.
-    pub(super) fn outdate(&self, at: usize, state: u128) -> Result<()> {
+    /// Puts the key at `at`, which was in the word `state`, not engaged, in its next generation: exchanges prepared from
+    /// any word before fail from here on. `false` if it is in another already, or gone.
+    pub(super) fn outdate(&self, at: usize, state: u128) -> Result<bool> {
         let (mut now, tag) = (KeyState(state), KeyState(state).tag());
         for _ in 0..ROUNDS_MAX {
             let next = now.next_generation();
             if self.region.wide(at).compare_exchange(now.0, next.0).is_ok() {
-                return Ok(());
+                return Ok(true);
             }
             // Losing may mean but a check, or a call of several limits: given back, or called off, the word is the same
             // again.
             now = KeyState(settle(&self.region, at)?);
             if now.tag() != tag {
-                return Ok(());
+                return Ok(false);
             }
         }
         Err(Error::Damaged {

@@ -211,7 +211,7 @@ impl Engine {
                     // In a damaged region it stays engaged.
                     let _ = settle(region, at).and_then(|state| match phase(state) {
                         LIVE => self.outdate(at, state),
-                        _ => Ok(()),
+                        _ => Ok(false),
                     });
                 }
                 _ => {}
