@@ -94,7 +94,11 @@ impl Engine {
                     is_certain = false;
                     Verdict::Stands
                 }
-                Some(limiter) => self.verdict(index, permit, || self.serial_of(limiter), now_ns),
+                // By the limiter that the cell is of now: for as long as it has this member, it is of no other.
+                Some(_) => {
+                    let serial = || self.serial_of(self.limiter_of(cell)?);
+                    self.verdict(index, permit, serial, now_ns)
+                }
             };
             match verdict {
                 Verdict::Void => {
