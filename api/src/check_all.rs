@@ -4,10 +4,11 @@ use crate::counter::lane;
 use crate::limiter::{Decision, Limiter};
 use crate::{Error, Result, Space};
 use sprag_core::limiter::{Asked, CHARGED_MAX};
+use std::fmt;
 use std::sync::Arc;
 
 /// The answers to several checks in one call, in the order in which they were asked: made by [`Space::check_all`].
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 #[must_use]
 pub struct Decisions {
     each: [Option<Decision>; CHARGED_MAX],
@@ -42,6 +43,17 @@ impl IntoIterator for Decisions {
     /// Each check's decision by itself, to give one back with [`Limiter::refund`].
     fn into_iter(self) -> Self::IntoIter {
         self.each.into_iter().flatten()
+    }
+}
+
+impl fmt::Debug for Decisions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each: Vec<_> = self.iter().collect();
+        formatter
+            .debug_struct("Decisions")
+            .field("is_allowed", &self.is_allowed)
+            .field("each", &each)
+            .finish()
     }
 }
 

@@ -69,6 +69,8 @@ impl<'s> Concurrency<'s> {
 
     /// How many each key can have at once now, whatever this handle was opened with. A few loads.
     pub fn permits(&self) -> Result<u32> {
+        self.space.check_process()?;
+        self.space.check_in_place_to_look(self.space.now_ns())?;
         Ok(self.space.engine.concurrency_capacity(self.limiter)?)
     }
 }
@@ -138,7 +140,7 @@ impl Space {
     }
 
     /// The concurrency limiter `name` as it is; `None` if there is none.
-    pub fn concurrency_existing<N: AsRef<[u8]> + ?Sized>(
+    pub fn find_concurrency<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
     ) -> Result<Option<Concurrency<'_>>> {
@@ -154,7 +156,7 @@ impl Space {
         &self,
         prefix: &N,
     ) -> Result<Vec<ConcurrencyInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let now_ns = self.inner.precise_ns();
         let statuses = self
             .inner

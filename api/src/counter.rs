@@ -128,10 +128,7 @@ impl<'s> Counter<'s> {
     pub fn get(&self) -> Result<i64> {
         let inner = &*self.space;
         inner.check_process()?;
-        // Without a session one may look.
-        if inner.check_session().is_ok() {
-            self.now_ns()?;
-        }
+        inner.check_in_place_to_look(inner.now_ns())?;
         Ok(inner.engine.counter_get(&self.counter))
     }
 

@@ -44,11 +44,11 @@ pub enum Error {
     /// The hold is no longer the caller's: its lease ended, it was broken, or it was transferred.
     #[error(
         "the hold with token {token}{} is lost: its lease ended or it was taken away; stop what it protects",
-        of_lock(lock.as_deref())
+        on(lock.as_deref())
     )]
     Lost {
-        /// The lock's name, readable; `None` if its entry is gone from the region, so that the name of a
-        /// mere hold cannot be told.
+        /// The name of the lock or the semaphore, or the key, readable; `None` if its entry is gone from the
+        /// region, so that the name of a mere hold cannot be told.
         lock: Option<String>,
         /// The token of the lost hold.
         token: u64,
@@ -162,6 +162,6 @@ impl Error {
     }
 }
 
-fn of_lock(name: Option<&str>) -> String {
-    name.map_or_else(String::new, |name| format!(" on the lock {name}"))
+fn on(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(" on {name}"))
 }

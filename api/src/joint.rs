@@ -42,12 +42,13 @@ impl JointDecision<'_> {
         self.0.checked(place).map(Decision::of)
     }
 
-    /// The most that can be admitted at once: the least of the limits'.
+    /// The most that can be admitted at once: the least of the limits', and at most a cost's bound
+    /// ([`check`](JointLimiter::check)).
     pub fn limit(&self) -> u64 {
         self.0.limit()
     }
 
-    /// The greatest cost that another check at the same instant would be allowed.
+    /// The greatest cost that another check at the same instant would be allowed, which is at most a cost's bound.
     pub fn remaining(&self) -> u64 {
         self.0.remaining()
     }
@@ -59,7 +60,7 @@ impl JointDecision<'_> {
     }
 
     /// How long until a further check of `cost` would be allowed, if nobody else takes any: zero if it would be at
-    /// once, `None` if it never can be.
+    /// once, `None` if it never can be, as with one above a cost's bound.
     pub fn retry_after_for(&self, cost: u64) -> Option<Duration> {
         self.0.wait_ns_for(cost).map(Duration::from_nanos)
     }
@@ -127,11 +128,12 @@ impl JointLimiter {
         Ok(JointDecision(checked.map_err(Error::from)?))
     }
 
-    /// What a check of `key` would find, changing nothing.
+    /// What a check of `key` would find, changing nothing. It fails as [`check`](Self::check) does.
     pub fn peek<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<JointDecision<'_>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
         let now_ns = inner.now_ns();
+        inner.check_in_place_to_look(now_ns)?;
         let checked = inner.engine.peek_joint(&self.joint, key.as_ref(), now_ns)?;
         Ok(JointDecision(checked))
     }
@@ -213,7 +215,9 @@ impl Space {
     ///
     /// [`Error::Limit`] if one of `limits` is none;
     /// [`EngineError::JointLimitsDiffer`](crate::EngineError::JointLimitsDiffer) if it has others, or these in another
-    /// order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits.
+    /// order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits;
+    /// [`EngineError::Full`](crate::EngineError::Full) and
+    /// [`EngineError::ShareExceeded`](crate::EngineError::ShareExceeded) where there is no room for it.
     pub fn joint_limiter<N: AsRef<[u8]> + ?Sized, L: IntoLimit>(
         &self,
         name: &N,
@@ -238,7 +242,7 @@ impl Space {
         &self,
         prefix: &N,
     ) -> Result<Vec<JointLimiterInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let mut limiters = Vec::new();
         self.inner
             .engine

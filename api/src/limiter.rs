@@ -164,8 +164,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`sprag_core::Error::NoReservations`] within [`Error::Engine`] for a sliding window; else as
-    /// [`check`](Self::check).
+    /// [`EngineError::NoReservations`](crate::EngineError::NoReservations) within [`Error::Engine`] for a sliding
+    /// window; else as [`check`](Self::check).
     pub fn reserve<K: AsRef<[u8]> + ?Sized>(
         &self,
         key: &K,
@@ -216,15 +216,14 @@ impl Limiter {
         Ok(inner.engine.refund(&self.limiter, decision.0, now_ns)?)
     }
 
-    /// What a check of `key` would find, changing nothing.
+    /// What a check of `key` would find, changing nothing. It fails as [`check`](Self::check) does.
     pub fn peek<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Decision> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        Ok(Decision(inner.engine.peek(
-            &self.limiter,
-            key.as_ref(),
-            inner.now_ns(),
-        )?))
+        let now_ns = inner.now_ns();
+        inner.check_in_place_to_look(now_ns)?;
+        let checked = inner.engine.peek(&self.limiter, key.as_ref(), now_ns)?;
+        Ok(Decision(checked))
     }
 
     /// Checks many keys, each on its own and in order, for the same cost; `each` gets a key's index

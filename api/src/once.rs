@@ -214,6 +214,7 @@ impl<'s> Once<'s> {
         let inner = &*self.space;
         inner.check_process()?;
         let now_ns = inner.cautious_ns();
+        inner.check_in_place_to_look(now_ns)?;
         Ok(inner.engine.once_status(&self.name, now_ns)?.into())
     }
 

@@ -92,7 +92,7 @@ impl Limiter {
     pub fn override_of<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Option<Limit>> {
         let inner = &*self.space.inner;
         inner.check_process()?;
-        inner.check_in_place_now_and_then(inner.now_ns())?;
+        inner.check_in_place_to_look(inner.now_ns())?;
         let now_ns = || inner.precise_ns();
         let engine = &inner.engine;
         Ok(engine.override_of(&self.limiter, key.as_ref(), now_ns)?)
@@ -115,7 +115,7 @@ impl Space {
     /// The overrides of limiters whose names begin with `prefix`, by limiter and key. Reads all objects of the
     /// region; stops no one, and changes nothing: one that is just being set or cleared may be among them.
     pub fn overrides<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<OverrideInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let mut overrides = Vec::new();
         self.inner
             .engine

@@ -129,7 +129,7 @@ impl Space {
 
     /// The semaphores whose names begin with `prefix`, by name. Reads the whole table; stops no one.
     pub fn semaphores<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<SemaphoreInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let now_ns = self.inner.precise_ns();
         let mut semaphores = Vec::new();
         self.inner
@@ -163,7 +163,7 @@ impl Space {
 
     /// The locks whose names begin with `prefix`, by name. Reads the whole table; stops no one.
     pub fn inspect<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LockInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let now_ns = self.inner.precise_ns();
         let mut locks = Vec::new();
         self.inner
@@ -178,7 +178,7 @@ impl Space {
     /// The locks of partitions and of the table that are held or waited for; their names are `partition 3` and
     /// `the table`. While the table is held, so are all partitions, with a token of their own each.
     pub fn inspect_coarse(&self) -> Result<Vec<LockInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let now_ns = self.inner.precise_ns();
         let engine = &self.inner.engine;
         let partitions = (0..self.partitions()).map(Coarse::Partition);
@@ -192,7 +192,7 @@ impl Space {
 
     /// The limiters whose names begin with `prefix`, by name. Reads the whole region; stops no one.
     pub fn limiters<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<LimiterInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let mut limiters = Vec::new();
         self.inner
             .engine
@@ -206,7 +206,7 @@ impl Space {
     /// The counters that are not at 0 and whose names begin with `prefix`, by name, and their numbers.
     /// Reads the whole table; stops no one.
     pub fn counters<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<CounterInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let mut counters = Vec::new();
         self.inner
             .engine
@@ -221,7 +221,7 @@ impl Space {
     /// The idempotency keys that begin with `prefix`, by name, but for new ones. Reads the whole table; stops
     /// no one, also not an owner that is late: what is told of it here, [`Once::status`] makes sure of.
     pub fn onces<N: AsRef<[u8]> + ?Sized>(&self, prefix: &N) -> Result<Vec<OnceInfo>> {
-        self.inner.check_process()?;
+        self.inner.check_to_list()?;
         let now_ns = self.inner.cautious_ns();
         let mut onces = Vec::new();
         let mut note = |name, status: OnceStatus| {

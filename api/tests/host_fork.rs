@@ -290,3 +290,47 @@ fn a_forked_child_shares_no_lock_and_has_no_permits() {
         assert!(permits.as_ref().is_some_and(sprag::Hold::is_held));
     }
 }
+
+// property 15
+#[test]
+fn a_forked_child_has_no_limits_to_take_from_or_to_change() {
+    let space = Space::open("mem:").unwrap();
+    let limiter = space.limiter("l", "5/hour").unwrap();
+    let joint = space.joint_limiter("j", ["5/hour", "9/day"]).unwrap();
+    let uploads = space.concurrency("c", 2).unwrap();
+    let ann = uploads.key("ann").unwrap();
+    let held = ann.acquire(1).unwrap();
+    for fork in BOTH {
+        check_in_child(fork, || {
+            let forked = |result: Result<(), Error>| matches!(result, Err(Error::Forked));
+            let all = [
+                forked(limiter.check("k", 1).map(drop)),
+                forked(limiter.peek("k").map(drop)),
+                forked(limiter.set_override("k", "1/hour")),
+                forked(limiter.clear_override("k").map(drop)),
+                forked(limiter.override_of("k").map(drop)),
+                forked(space.find_limiter("l").map(drop)),
+                forked(space.overrides("").map(drop)),
+                forked(space.check_all(&[(&limiter, "k", 1)]).map(drop)),
+                forked(joint.check("k", 1).map(drop)),
+                forked(joint.peek("k").map(drop)),
+                forked(space.joint_limiter("j", ["5/hour", "9/day"]).map(drop)),
+                forked(space.joint_limiters("").map(drop)),
+                forked(space.concurrency("c", 2).map(drop)),
+                forked(space.concurrency_updated("c", 3).map(drop)),
+                forked(space.find_concurrency("c").map(drop)),
+                forked(space.concurrency_limiters("").map(drop)),
+                forked(uploads.permits().map(drop)),
+                forked(ann.try_acquire(1).map(drop)),
+                forked(ann.peek().map(drop)),
+                forked(ann.release_token(held.token())),
+            ];
+            all.iter()
+                .position(|is_told| !is_told)
+                .map_or(0, |at| 10 + i32::try_from(at).unwrap_or(0))
+        });
+    }
+    assert!(held.is_held() && ann.try_acquire(1).unwrap().is_some());
+    assert_eq!(limiter.peek("k").unwrap().remaining(), 5);
+    assert_eq!(uploads.permits().unwrap(), 2);
+}

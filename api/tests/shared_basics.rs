@@ -86,6 +86,44 @@ fn until_refused<T>(mut attempt: impl FnMut() -> sprag::Result<T>) -> sprag::Eng
 
 // property 1
 #[test]
+fn nothing_is_told_of_a_region_that_was_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let space = Space::open(&format!("shm:{}", path.display())).unwrap();
+    let limiter = space.limiter("l", "1/hour").unwrap();
+    let joint = space.joint_limiter("j", ["1/second", "2/hour"]).unwrap();
+    let key = space.concurrency("c", 1).unwrap().key("k").unwrap();
+    let semaphore = space.semaphore("s", 1).unwrap();
+    let (once, counter) = (space.once("o").unwrap(), space.counter("n").unwrap());
+    std::fs::remove_file(&path).unwrap();
+    let errors = [
+        until_refused(|| limiter.peek("k")),
+        until_refused(|| limiter.override_of("k")),
+        until_refused(|| joint.peek("k")),
+        until_refused(|| key.peek()),
+        until_refused(|| semaphore.peek()),
+        until_refused(|| once.status()),
+        until_refused(|| counter.get()),
+        until_refused(|| space.inspect("")),
+        until_refused(|| space.inspect_coarse()),
+        until_refused(|| space.semaphores("")),
+        until_refused(|| space.limiters("")),
+        until_refused(|| space.overrides("")),
+        until_refused(|| space.joint_limiters("")),
+        until_refused(|| space.concurrency_limiters("")),
+        until_refused(|| space.counters("")),
+        until_refused(|| space.onces("")),
+    ];
+    for error in errors {
+        assert!(
+            matches!(error, sprag::EngineError::Replaced { .. }),
+            "{error}"
+        );
+    }
+}
+
+// property 1
+#[test]
 fn a_space_whose_region_was_replaced_grants_and_decides_nothing_any_more() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.sprag");
@@ -120,6 +158,41 @@ fn a_space_whose_region_was_replaced_grants_and_decides_nothing_any_more() {
         );
     }
     assert!(hold.renew().is_err());
+}
+
+#[test]
+fn who_only_looks_finds_out_that_the_region_was_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sprag");
+    let url = format!("shm:{}", path.display());
+    let space = Space::open(&url).unwrap();
+    let once = space.once("o").unwrap();
+    let limiter = space.limiter("l", "1/hour").unwrap();
+    let joint = space.joint_limiter("j", ["1/hour", "9/day"]).unwrap();
+    let uploads = space.concurrency("c", 2).unwrap();
+    let tidier = Space::builder().without_session().open(&url).unwrap();
+    let found = tidier.find_limiter("l").unwrap().unwrap();
+    let existing = tidier.find_concurrency("c").unwrap().unwrap();
+    assert_eq!(existing.permits().unwrap(), 2);
+    assert_eq!(found.override_of("k").unwrap(), None);
+    assert_eq!(found.peek("k").unwrap().remaining(), 1);
+    std::fs::remove_file(&path).unwrap();
+    let errors = [
+        until_refused(|| once.status()),
+        until_refused(|| limiter.peek("k")),
+        until_refused(|| limiter.override_of("k")),
+        until_refused(|| joint.peek("k").map(drop)),
+        until_refused(|| uploads.permits()),
+        until_refused(|| existing.permits()),
+        until_refused(|| found.override_of("k")),
+        until_refused(|| found.peek("k")),
+    ];
+    for error in errors {
+        assert!(
+            matches!(error, sprag::EngineError::Replaced { .. }),
+            "{error}"
+        );
+    }
 }
 
 // property 1

@@ -207,3 +207,33 @@ fn a_region_full_of_sessions_can_be_looked_at_and_tidied() {
     let future = Box::pin(lock.acquire_async()).as_mut().poll(&mut context);
     assert!(matches!(future, Poll::Ready(Err(Error::NoSession))));
 }
+
+// property 11
+#[test]
+fn what_a_session_of_long_ago_opened_is_not_of_the_share_of_one_that_words_call_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("shm:{}", directory.path().join("r.sprag").display());
+    let caps = Caps {
+        objects: 2_048,
+        sessions: 1,
+        ..CAPS
+    };
+    let open = || Space::builder().caps(caps).open(&url).unwrap();
+    let space = open();
+    let limits = ["1/hour", "9/day"];
+    let joints = until_it_fails(|at| space.joint_limiter(&format!("{at}"), limits)).0;
+    let limiters = until_it_fails(|at| space.limiter(&format!("{at}"), "1/hour")).0;
+    assert_eq!((joints.len(), limiters.len()), (192, 768));
+    drop((space, joints, limiters));
+    // Words have six bits of how many sessions there were before.
+    for number in 1..=64 {
+        let space = open();
+        let limiter = space.find_limiter("0").unwrap().unwrap();
+        limiter
+            .set_override("k", format!("{number}/day").as_str())
+            .unwrap();
+        space
+            .joint_limiter(&format!("new{number}"), limits)
+            .unwrap();
+    }
+}

@@ -15,6 +15,9 @@ use crate::{output, printable};
 /// Asks nothing and takes effect at once: the first waiter gets the lock. The former holder is not told
 /// before its next step, and only a fence that has seen a newer token stops what it still writes. Who
 /// broke which lock shows in sprag inspect.
+///
+/// Locks alone: permits of a semaphore or a key, a partition and the table are given up by their token, with sprag lock
+/// --release, or when their holder ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes:
   0  the lock was held and is not any more
@@ -51,7 +54,7 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
         let name = printable::name(name);
         match token {
             Some(token) => writeln!(out, "broke {name}: ended token {token}"),
-            None => writeln!(out, "{name} is not held"),
+            None => writeln!(out, "the lock {name} is not held"),
         }
     })
 }

@@ -35,7 +35,10 @@ pub(crate) enum Error {
         asked: String,
     },
     /// There is no such limiter.
-    #[error("there is no limiter {name} in {url}; sprag limit creates one on first use")]
+    #[error(
+        "there is no limiter {name} in {url}; sprag limit creates one on first use, and one of several limits (--and) has no \
+         overrides"
+    )]
     NoLimiter { name: String, url: String },
     /// The region stays, since it is in use.
     #[error(

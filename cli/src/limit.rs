@@ -39,13 +39,13 @@ pub(crate) struct Args {
 
     /// A further limit that each key is under at once, up to 5: all allow the cost, or nothing is taken
     ///
-    /// A limiter of several limits has nothing to do with one of a single limit, of the same name or not. Its
-    /// limits and their order stay as they are.
+    /// A limiter of several limits (a joint limiter) has nothing to do with one of a single limit, of the same name or
+    /// not. Its limits and their order stay as they are.
     #[arg(long, value_name = "LIMIT", conflicts_with = "update")]
     and: Vec<Limit>,
 
     /// Whose share to take: a user, an address, any bytes
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     key: OsString,
 
     /// How much to take

@@ -15,12 +15,13 @@ mod wanted;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use sprag::{Concurrency, EngineError, Space, Span};
 
-use self::wanted::{Held, Kind, Subject, Wanted};
+use self::wanted::{Held, Kind, Parent, Subject, Wanted};
 use crate::at::{At, is_bad_url};
 use crate::shown::Shown;
 use crate::supervise::{Failure, Loss, TTL_MIN, Times};
@@ -34,7 +35,9 @@ mod code {
     pub(super) const TIMED_OUT: u8 = 124;
 }
 
-/// What a command finds the lock's name in, or the key.
+/// What a command finds the kind of what it holds in: [`Kind::word`].
+const KIND: &str = "SPRAG_KIND";
+/// And the lock's name, or the key.
 const KEY: &str = "SPRAG_KEY";
 /// And the limiter that it is a key of.
 const LIMITER: &str = "SPRAG_LIMITER";
@@ -48,7 +51,7 @@ Exit codes:
   75       --try: somebody else has the lock (-E sets another code)
   123      the lock was lost while CMD ran, or is not held under TOKEN
   124      --wait: the time was over before the lock's turn came (-E sets another code)
-  125      sprag failed: the space cannot be opened, is full or damaged
+  125      sprag failed: the space cannot be opened, is full or damaged, or NAME has another --of
   126      CMD was found but cannot be run
   127      CMD was not found
 
@@ -64,7 +67,8 @@ Examples:
 /// Run a command under a lock, one at a time, or so many at a time
 ///
 /// Waits for the lock NAME in the space that --at names, runs CMD, and releases the lock when CMD ends.
-/// No shell is involved. CMD finds the lock's name in SPRAG_KEY and its fencing token in SPRAG_TOKEN.
+/// No shell is involved. CMD finds the lock's name in SPRAG_KEY, its fencing token in SPRAG_TOKEN, and in SPRAG_KIND
+/// what it is of: lock, semaphore, key, partition or table.
 ///
 /// CMD runs in a process group of its own; signals are passed on to it, and a terminal is handed to it.
 /// The lease is renewed while CMD runs. If the lock is lost all the same, CMD is sent SIGTERM, and then
@@ -90,14 +94,19 @@ Examples:
 #[command(
     override_usage = "sprag lock [OPTIONS] NAME... -- CMD [ARGS]...\n       \
         sprag lock --shared [OPTIONS] NAME -- CMD [ARGS]...\n       \
-        sprag lock --of PERMITS [--key KEY] [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --of PERMITS [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
+        sprag lock --key KEY [--of PERMITS [--update]] [--permits N] [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --partition [OPTIONS] NAME -- CMD [ARGS]...\n       \
         sprag lock --table [OPTIONS] -- CMD [ARGS]...\n       \
         sprag lock --acquire [OPTIONS] NAME\n       \
+        sprag lock --acquire --table [OPTIONS]\n       \
         sprag lock --release TOKEN [--of PERMITS | --key KEY | --partition] NAME\n       \
-        sprag lock --renew TOKEN [--of PERMITS | --key KEY | --partition] [--ttl DURATION] NAME",
+        sprag lock --renew TOKEN [--of PERMITS | --key KEY | --partition] [--ttl DURATION] NAME\n       \
+        sprag lock --release TOKEN --table\n       \
+        sprag lock --renew TOKEN --table [--ttl DURATION]",
     after_help = EXIT_CODES,
-    group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"])
+    group = clap::ArgGroup::new("mode").args(["acquire", "release", "renew"]),
+    group = clap::ArgGroup::new("counted").args(["of", "key"]).multiple(true)
 )]
 pub(crate) struct Args {
     /// Hold the lock beside others who share it so, instead of alone
@@ -123,8 +132,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "key", requires = "of", conflicts_with_all = ["release", "renew"])]
     update: bool,
 
-    /// How many permits to take at once, instead of 1; as many as --of says at most
-    #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "of", conflicts_with_all = ["release", "renew"])]
+    /// How many permits to take at once, instead of 1; at most as many as --of says, or the limiter allows
+    #[arg(short, long, value_name = "N", value_parser = number::within::<u32>(1..=16_777_215), allow_hyphen_values = true, requires = "counted", conflicts_with_all = ["release", "renew"])]
     permits: Option<u32>,
 
     /// Lock all names in NAME's partition, instead of NAME alone
@@ -235,7 +244,7 @@ pub(crate) enum Error {
     Busy { subject: Subject, code: u8 },
     /// It is part of the command that the lock is held for.
     #[error(
-        "the {subject} is held by the command that this is part of (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
+        "the {subject} can't be had as long as the command that this is part of runs (SPRAG_TOKEN {token}), so waiting would never end; leave the inner sprag lock out"
     )]
     Nested { subject: Subject, token: u64 },
     /// The lock's turn did not come in time.
@@ -247,7 +256,9 @@ pub(crate) enum Error {
     },
     /// The token isn't the holder's.
     #[error(
-        "the {subject} is not held under token {token}: it was released, broken, or its lease is over; stop what it protected and take it again"
+        "the {subject} is not held under token {token}: it was released, broken, or its lease is over{}; stop what it \
+         protected and take it again",
+        subject.or_of_another_kind()
     )]
     NotHeld { subject: Subject, token: u64 },
     /// The lock was lost while CMD ran.
@@ -439,7 +450,7 @@ impl Args {
         let limiter = match self.of.filter(|_| token.is_none()) {
             Some(of) if self.update => space.concurrency_updated(name, of).map(Some),
             Some(of) => space.concurrency(name, of).map(Some),
-            None => space.concurrency_existing(name),
+            None => space.find_concurrency(name),
         };
         let limiter = limiter.map_err(|error| match error {
             sprag::Error::Engine(EngineError::NameLength { .. }) => Error::Argument(error),
@@ -549,10 +560,11 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
                 kill_after: args.kill_after,
             };
             let hold = args.take(&space, &wanted)?;
-            let of = match &args.key {
-                Some(key) => vec![(KEY, key.clone()), (LIMITER, name.to_owned())],
-                None => vec![(KEY, name.to_owned())],
-            };
+            let mut of = vec![(KIND, wanted.kind().word().into())];
+            match &args.key {
+                Some(key) => of.extend([(KEY, key.clone()), (LIMITER, name.to_owned())]),
+                None => of.push((KEY, name.to_owned())),
+            }
             run::run(hold, wanted.subject(), of, command, times)
         }
         Task::Acquire => token::acquire(args.take(&space, &wanted)?, &wanted, args, out),
@@ -565,25 +577,22 @@ pub(crate) fn run(args: &Args, at: &At, out: &mut impl Write) -> Result<ExitCode
 /// itself: by what its `sprag lock` put into the environment and by the space's own word, for the environment
 /// may be an old one, or another space's.
 fn token_of_parent(space: &Space, wanted: &Wanted<'_>) -> Result<Option<u64>, Error> {
-    let key = std::env::var_os(KEY).unwrap_or_default();
-    let name = printable::bytes(&key);
-    let is_named = match wanted.key() {
-        // Each key has tokens of its own.
-        Some(key) => {
-            let limiter = std::env::var_os(LIMITER).unwrap_or_default();
-            key == name && wanted.name() == printable::bytes(&limiter)
-        }
-        None => wanted.names().iter().any(|wanted| wanted == name),
-    };
+    let bytes = |variable| std::env::var_os(variable).map_or(Vec::new(), OsString::into_vec);
     // Of several locks, the first is the one that is named.
     let token = std::env::var(TOKEN).ok().and_then(|tokens| {
         let first = tokens.split(' ').next()?;
         first.parse().ok()
     });
-    let Some(token) = token.filter(|_| is_named) else {
+    let (Some(token), Ok(kind)) = (token, std::env::var(KIND)) else {
         return Ok(None);
     };
-    let waits_for_itself = wanted.waits_for(space, name, token).map_err(Error::Space)?;
+    let parent = Parent {
+        kind,
+        name: bytes(KEY),
+        limiter: bytes(LIMITER),
+        token,
+    };
+    let waits_for_itself = wanted.waits_for(space, &parent).map_err(Error::Space)?;
     Ok(waits_for_itself.then_some(token))
 }
 

@@ -15,7 +15,8 @@ use crate::{limit, output};
 /// Give a key of a limiter a limit of its own
 ///
 /// It holds for all who use the limiter, in place of the limiter's limit, until it is cleared. What the key has used
-/// stays used.
+/// stays used. Limiters of one limit have overrides; those of several (sprag limit --and), and of how many at once
+/// (sprag lock --key), have none.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Set(Set),
@@ -73,7 +74,7 @@ struct Which {
     name: OsString,
 
     /// Whose limit: a user, an address, any bytes
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     key: OsString,
 
     /// Print a JSON object

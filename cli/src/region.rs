@@ -53,22 +53,22 @@ pub(crate) struct CheckArgs {
 
 /// Give a region other caps, while nobody uses it
 ///
-/// A cap that is not given stays. Limiters, what their keys have used, counters and fences are carried over; no
-/// token goes back. Nothing is changed if it fails, also when a cap is too low for what there is.
+/// A cap that is not given stays; region ls --json tells them. Limiters, what their keys have used of a rate, overrides,
+/// counters, fences and results that are kept are carried over; no token goes back. Nothing is changed if it fails, also when a cap is too low for what there is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResizeArgs {
     /// The region: NAME, /path, or a shm: URL
     region: String,
 
-    /// Locks, fences, counters, limiter names, overrides and the like together
+    /// Locks, semaphores, fences, counters, limiter names, overrides, keys of which some are held, and onces together
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     locks: Option<u32>,
 
-    /// Keys of all limiters together
+    /// Keys of all limiters of one limit together
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     limiter_keys: Option<u32>,
 
-    /// Keys of all joint limiters together
+    /// Keys of all limiters of several limits together
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     joint_keys: Option<u32>,
 
@@ -80,11 +80,11 @@ pub(crate) struct ResizeArgs {
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     waiters: Option<u32>,
 
-    /// Shared holds and holds of semaphores at one time
+    /// Shared holds, and holds of semaphores and of limiters' keys, at one time
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     permits: Option<u32>,
 
-    /// Pieces of 48 bytes for names over 24 bytes and limiter keys over 16
+    /// Pieces of 48 bytes for names over 24 bytes, limiter keys over 16, and results
     #[arg(long, value_name = "COUNT", value_parser = number::within::<u32>(0..=u64::from(u32::MAX)), allow_hyphen_values = true)]
     key_chunks: Option<u32>,
 
@@ -128,7 +128,10 @@ enum State {
         locks_cap: u32,
         limiter_keys_cap: u32,
         joint_keys_cap: u32,
+        sessions_cap: u32,
+        waiters_cap: u32,
         permits_cap: u32,
+        key_chunks_cap: u32,
         created_unix_ns: u64,
     },
     Unreadable {
@@ -231,7 +234,10 @@ fn row(url: &str, at: &At, path: String) -> Row {
             locks_cap: info.caps.objects,
             limiter_keys_cap: info.caps.limiter_keys,
             joint_keys_cap: info.caps.joint_keys,
+            sessions_cap: info.caps.sessions,
+            waiters_cap: info.caps.waiters,
             permits_cap: info.caps.permits,
+            key_chunks_cap: info.caps.key_chunks,
             created_unix_ns: info.created_unix_ns,
         },
         Err(error) => State::Unreadable {

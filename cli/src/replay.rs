@@ -50,7 +50,7 @@ use self::tally::Tally;
 /// The decisions are those of a limiter in a region of this process. "ns per decision" is their mean on
 /// this machine, reading the log not counted. "bytes per key" is what the region holds for a key: its
 /// cell, its share of the cell block's header, and chunks for a key over 16 bytes; a region is sized
-/// so that at its cap a quarter of the cells are free. A key that has something used without a pause
+/// so that at its cap a third of the cells are free. A key that has something used without a pause
 /// for more than 9 years can't be told apart from there on, which ends the replay with an error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes:

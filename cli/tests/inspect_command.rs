@@ -153,7 +153,7 @@ fn breaking_a_lock_ends_the_token_and_leaves_a_record() {
     assert!(!hold.is_held());
     assert!(hold.release().is_err());
     let again = regions.sprag(&format!("break a --at {url}"));
-    assert_eq!(again.answer(1), "a is not held\n");
+    assert_eq!(again.answer(1), "the lock a is not held\n");
 
     let next = space.lock("a").unwrap().acquire().unwrap();
     assert!(next.token() > token);

@@ -42,6 +42,23 @@ fn the_exit_code_is_the_answer_and_the_line_says_how_it_stands() {
     regions.sprag(&format!("{limit} --cost 0")).answer(0);
 }
 
+// property 9
+#[test]
+fn a_key_may_look_like_an_option() {
+    let regions = Regions::new();
+    for key in ["-x", "--peek", "--", "-1"] {
+        let asked = regions.sprag(&format!("limit mail 3/day --key {key}"));
+        assert!(asked.answer(0).starts_with("allowed, 2 of 3"), "{key}");
+        let set = regions.sprag(&format!("override set mail 5/day --key {key}"));
+        assert!(set.answer(0).contains("5/day in place of 3/day"), "{key}");
+        let asked = regions.sprag(&format!("limit mail 3/day --key {key} --cost 0"));
+        assert!(asked.answer(0).starts_with("allowed, 4 of 5"), "{key}");
+        regions
+            .sprag(&format!("override clear mail --key {key}"))
+            .answer(0);
+    }
+}
+
 #[test]
 fn the_json_has_every_part_of_the_decision() {
     let regions = Regions::new();

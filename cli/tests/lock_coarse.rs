@@ -33,6 +33,7 @@ sprag --at "$AT" lock --try --table -- echo "free"
     );
     for told in [
         "the table is not free",
+        "or it was acquired with --of, --key, --partition or --table",
         "the partition of 'orders/42' was not free within 50ms",
     ] {
         assert!(finished.err.contains(told), "{told}: {}", finished.err);
@@ -67,10 +68,41 @@ fn one_that_would_wait_for_what_it_is_part_of_is_told() {
         r#"
 sprag --at "$AT" lock a -- sprag --at "$AT" lock --partition a -- echo never || echo "up: $?"
 sprag --at "$AT" lock --partition a -- sprag --at "$AT" lock a -- echo never || echo "down: $?"
+sprag --at "$AT" lock --table -- sprag --at "$AT" lock --wait 50ms a -- echo never || echo "under the table: $?"
+sprag --at "$AT" lock --table -- sprag --at "$AT" lock --wait 50ms --partition a -- echo never || echo "a part: $?"
+sprag --at "$AT" lock --table -- sprag --at "$AT" lock --wait 50ms b a -- echo never || echo "several: $?"
+sprag --at "$AT" lock --table -- sprag --at "$AT" lock --wait 50ms --table -- echo never || echo "itself: $?"
+sprag --at "$AT" lock a -- sprag --at "$AT" lock --wait 50ms --table -- echo never || echo "above: $?"
+sprag --at "$AT" lock --partition a -- sprag --at "$AT" lock --wait 50ms --table -- echo never || echo "the whole: $?"
+sprag --at "$AT" lock --table -- sprag --at "$AT" lock --of 2 a -- echo "a semaphore is not beneath"
 "#,
     );
     assert_eq!(finished.code, Some(0), "{}", finished.err);
-    assert_eq!(finished.out, "up: 64\ndown: 64\n");
+    assert_eq!(
+        finished.out,
+        "up: 64\ndown: 64\nunder the table: 64\na part: 64\nseveral: 64\nitself: 64\nabove: 64\nthe whole: 64\n\
+         a semaphore is not beneath\n"
+    );
+}
+
+#[test]
+fn one_that_would_wait_for_the_partition_that_its_other_name_lies_in_is_told() {
+    let world = World::new();
+    let space = world.space();
+    let names = (0..).map(|number| number.to_string());
+    let other = names
+        .into_iter()
+        .find(|name| space.partition_of(name) == space.partition_of("a"))
+        .expect("there are more names than partitions");
+    let finished = world.script(&format!(
+        r#"
+sprag --at "$AT" lock --partition a -- sprag --at "$AT" lock --wait 50ms {other} -- echo never || echo "down: $?"
+sprag --at "$AT" lock {other} -- sprag --at "$AT" lock --wait 50ms --partition a -- echo never || echo "up: $?"
+"#
+    ));
+    assert_eq!(finished.out, "down: 64\nup: 64\n", "{}", finished.err);
+    let told = "the partition of 'a' can't be had as long as the command that this is part of";
+    assert!(finished.err.contains(told), "{}", finished.err);
 }
 
 #[test]

@@ -328,7 +328,7 @@ fn other_locks_and_stale_environments_are_waited_for() {
     assert_eq!((other.out.as_str(), other.code), ("in\n", Some(0)));
     // The environment of a command whose lock is another's by now.
     let stale = world.script(&format!(
-        "eval \"$({sprag} self -- sh -c 'echo export SPRAG_KEY=$SPRAG_KEY SPRAG_TOKEN=$SPRAG_TOKEN')\"
+        "eval \"$({sprag} self -- sh -c 'echo export SPRAG_KIND=$SPRAG_KIND SPRAG_KEY=$SPRAG_KEY SPRAG_TOKEN=$SPRAG_TOKEN')\"
         token=$({sprag} --acquire self)
         {sprag} --wait 20ms self -- echo in
         echo $? $((token > SPRAG_TOKEN))
@@ -343,6 +343,26 @@ fn other_locks_and_stale_environments_are_waited_for() {
     assert_eq!(
         (other_space.out.as_str(), other_space.code),
         ("in\n", Some(0))
+    );
+}
+
+#[test]
+fn another_kind_of_the_same_name_and_token_is_waited_for() {
+    let world = World::new();
+    let finished = world.script(
+        r#"
+token=$(sprag --at "$AT" lock --acquire self)
+inner='echo $SPRAG_KIND $((SPRAG_TOKEN - token)); sprag --at "$AT" lock --wait 20ms self -- echo in; echo $?'
+export token
+sprag --at "$AT" once self -- sh -c "$inner"
+sprag --at "$AT" lock --of 1 self -- sh -c "$inner"
+sprag --at "$AT" lock --of 1 --key self limiter -- sh -c "$inner"
+"#,
+    );
+    assert_eq!(
+        finished.out, "once 0\n124\nsemaphore 0\n124\nkey 0\n124\n",
+        "{}",
+        finished.err
     );
 }
 

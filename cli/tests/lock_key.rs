@@ -24,16 +24,22 @@ sprag --at "$AT" lock --renew "$two" --key ann uploads
 sprag --at "$AT" lock --release "$two" --key bob uploads || echo "another's: $?"
 sprag --at "$AT" lock --release "$two" --of 3 --key ann --json uploads | grep -o '"key":"ann"'
 sprag --at "$AT" lock --try --of 3 --key ann -p 3 uploads -- echo "all"
+sprag --at "$AT" lock --try --key ann -p 3 uploads -- echo "as many as it allows"
+sprag --at "$AT" lock --key ann -p 4 uploads -- echo never || echo "more than it allows: $?"
 "#,
     );
     assert_eq!(finished.code, Some(0), "{}", finished.err);
     assert_eq!(
         finished.out,
         "two more: 75\none more\nanother key\nall: 124\na semaphore of that name\nanother's: 123\n\
-         \"key\":\"ann\"\nall\n"
+         \"key\":\"ann\"\nall\nas many as it allows\nmore than it allows: 125\n"
     );
-    let told = "the key 'ann' of 'uploads' is not free";
-    assert!(finished.err.contains(told), "{}", finished.err);
+    for told in [
+        "the key 'ann' of 'uploads' is not free",
+        "allows 3 at once of each key, so 4 can never be had",
+    ] {
+        assert!(finished.err.contains(told), "{}", finished.err);
+    }
 }
 
 #[test]
@@ -47,13 +53,16 @@ lock --release 7 --key ann uploads || echo "nothing is held: $?"
 lock --of 2 --key ann uploads -- echo "two"
 lock --of 3 --key ann uploads -- echo never || echo "another number: $?"
 lock --of 3 --key ann --update uploads -- echo "three"
+lock --key ann -p 3 uploads -- echo "all of them"
+lock --key ann -p 4 uploads -- echo never || echo "more than there are: $?"
 lock --of 2 --key ann --update uploads -- sprag --at "$AT" lock --try --of 2 --key ann uploads -- echo "two again"
 lock --of 2 --key ann uploads -- sprag --at "$AT" lock --of 2 -p 2 --key ann uploads -- echo never || echo "itself: $?"
 "#,
     );
     assert_eq!(
         finished.out,
-        "nobody said how many: 64\nnothing is held: 123\ntwo\nanother number: 125\nthree\ntwo again\nitself: 64\n",
+        "nobody said how many: 64\nnothing is held: 123\ntwo\nanother number: 125\nthree\nall of them\n\
+         more than there are: 125\ntwo again\nitself: 64\n",
         "{}",
         finished.err
     );

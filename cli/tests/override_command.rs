@@ -93,6 +93,7 @@ fn what_is_wrong_is_one_line_and_changes_nothing() {
             "set api 9/day --key k",
             "there is no limiter api in shm:default",
         ),
+        ("set api 9/day --key k", "of several limits (--and)"),
         (
             "set api 9/day --key k --at shm:nobodys",
             "there is no region",

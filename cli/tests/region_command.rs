@@ -26,6 +26,9 @@ fn regions_are_listed_with_their_size_and_who_uses_them() {
     assert!(b["allocated_bytes"].as_u64() > Some(0));
     assert!(b["allocated_bytes"].as_u64() < b["len_bytes"].as_u64());
     assert_eq!(b["locks_cap"], 65_536);
+    assert_eq!(b["sessions_cap"], 1_024);
+    assert_eq!(b["waiters_cap"], 4_096);
+    assert_eq!(b["key_chunks_cap"], 262_144);
     assert!(
         c["error"].as_str().unwrap().contains("not a Sprag region"),
         "{c}"

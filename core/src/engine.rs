@@ -272,8 +272,7 @@ impl Engine {
         match insert() {
             // What the dead share is in use by all that its word says.
             Err(Error::Full { .. } | Error::ShareExceeded { .. }) if self.reap_all(now_ns) => {
-                // Relaxed: a hint of this process.
-                self.used.long_quiet_until_us.store(0, Relaxed);
+                self.look_for_long_names();
                 insert()
             }
             result => result,
@@ -339,6 +338,12 @@ impl Engine {
         Objects::is_long(&self.region, at)
             || Objects::kind(&self.region, at) == Kind::Once as u8
                 && once::State::decode(state).has_chunks()
+    }
+
+    /// Has the next one who lacks chunks look for some, whatever was found when it was last looked.
+    pub(crate) fn look_for_long_names(&self) {
+        // Relaxed: a hint of this process.
+        self.used.long_quiet_until_us.store(0, Relaxed);
     }
 
     /// Reclaims every idle entry whose name or result is in chunks, and counts the chunks of this process's

@@ -53,8 +53,8 @@ pub enum Error {
     },
     /// A table is full of entries that are in use.
     #[error(
-        "the region has no room for another {what} (cap {cap}, all in use); \
-         release some, or recreate the region with a higher cap (`sprag region resize`)"
+        "the region has no room for another {what} (cap {cap}, all in use); {}",
+        way_out(what)
     )]
     Full {
         /// What there is no room for.
@@ -64,8 +64,9 @@ pub enum Error {
     },
     /// This session has reached its share of the region's cap.
     #[error(
-        "no room for another {what}: this process already has {used}, its share of the region's cap; \
-         release some, or open the region with a larger share"
+        "no room for another {what}: this process already has {used}, its share of the region's cap; {}, or open the \
+         region with a larger share",
+        less_of(what)
     )]
     ShareExceeded {
         /// What the share is of.
@@ -108,7 +109,7 @@ pub enum Error {
     /// The semaphore exists with another capacity.
     #[error(
         "the semaphore {semaphore} exists with {existing} permits and was asked for with {asked}; \
-         open it with the same number, or once nobody uses it"
+         open it with the same number, or under another name: what it has is known until its room is needed"
     )]
     CapacityDiffers {
         /// The semaphore's name, readable.
@@ -161,7 +162,7 @@ pub enum Error {
     },
     /// The limiter's limit has no reservations.
     #[error(
-        "the limiter {limiter} is a sliding window, in which a place cannot be reserved exactly; \
+        "this key of the limiter {limiter} is under a sliding window, in which a place cannot be reserved exactly; \
          use a token bucket or a fixed window, or check and come back after retry_after"
     )]
     NoReservations {
@@ -292,5 +293,39 @@ pub enum Error {
     },
 }
 
+/// What every region has as many of, whatever its caps, as [`Error::Full`] calls it.
+pub(crate) const LIMIT_DEFINITION: &str = "limit definition";
+/// See [`LIMIT_DEFINITION`].
+pub(crate) const JOINT_LIMITER: &str = "joint limiter";
+/// See [`LIMIT_DEFINITION`].
+pub(crate) const CALL_OF_SEVERAL: &str = "call of several limits at once";
+
+/// What to do where there is no room for another.
+fn way_out(what: &str) -> &'static str {
+    match what {
+        LIMIT_DEFINITION => {
+            "every region has as many, so clear overrides, give those of a limiter the same limit, or use another \
+             region"
+        }
+        JOINT_LIMITER => {
+            "every region has as many, which stay, so use one that is there for more keys, or another region"
+        }
+        CALL_OF_SEVERAL => {
+            "every region has as many, so let the processes that are stopped in one go on, or end them"
+        }
+        _ => "release some, or recreate the region with a higher cap (`sprag region resize`)",
+    }
+}
+
 /// The engine's result.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// How a session comes to need fewer of what its share is of.
+fn less_of(what: &str) -> &'static str {
+    match what {
+        // It stays for as long as the region does.
+        JOINT_LIMITER => "use those that there are",
+        LIMIT_DEFINITION => "use limits that there are, or clear overrides",
+        _ => "release some",
+    }
+}

@@ -171,16 +171,17 @@ impl JointChecked<'_> {
         longest.map(|(index, _)| index)
     }
 
-    /// The greatest cost that another check at the same moment would be allowed: the least of the limits'.
+    /// The greatest cost that another check at the same moment would be allowed: the least of the limits', and at most
+    /// [`COST_MAX`].
     pub fn remaining(&self) -> u64 {
         let remaining = self.decisions().map(|decision| decision.remaining());
-        remaining.min().unwrap_or(0)
+        remaining.min().unwrap_or(0).min(COST_MAX)
     }
 
-    /// The most that can be admitted at once: the least of the limits'.
+    /// The most that can be admitted at once: the least of the limits', and at most [`COST_MAX`].
     pub fn limit(&self) -> u64 {
         let limits = self.decisions().map(|decision| decision.limit());
-        limits.min().unwrap_or(0)
+        limits.min().unwrap_or(0).min(COST_MAX)
     }
 
     /// Nanoseconds after the check's moment at which every limit would admit the same cost if nobody else took any:
@@ -189,8 +190,11 @@ impl JointChecked<'_> {
         self.latest(Decision::retry_after_ns)
     }
 
-    /// The same for a further check of `cost`.
+    /// The same for a further check of `cost`; above [`COST_MAX`], which is an error, it never can be.
     pub fn wait_ns_for(&self, cost: u64) -> Option<u64> {
+        if cost > COST_MAX {
+            return None;
+        }
         self.latest(|decision| decision.wait_ns_for(cost))
     }
 
@@ -211,7 +215,8 @@ impl JointChecked<'_> {
 impl Engine {
     /// Checks `cost` of `key`, at most [`COST_MAX`], against all limits of the limiter, and takes it from all of them if
     /// all allow it. Then, when the key is there, one exchange, on one line if there are two limits; two and one for
-    /// each limit where some limits have drained and others have not. No write when refused.
+    /// each limit where a limit drains for the first time while another does not, and every 1,023 units of cost after that.
+    /// No write when refused.
     #[inline]
     pub fn check_joint<'a>(
         &self,

@@ -53,7 +53,7 @@ mod refund;
 mod reserve;
 mod sliding;
 
-pub(crate) use applied::Batch;
+pub(crate) use applied::{Since, Ways};
 pub use convert::convert;
 pub use decision::Decision;
 pub use definition::{Algorithm, COUNT_MAX, Limit, PERIOD_NS_MAX, WINDOW_PERIOD_NS_MIN};

@@ -159,6 +159,13 @@ impl Objects {
         Self::kind(region, at) == Kind::Counter as u8
     }
 
+    /// Whether a cell is the name of a limiter of whatever kind, whose value 0 says nothing yet.
+    fn is_limiter(region: &Region, at: usize) -> bool {
+        [Kind::Limiter, Kind::JointLimiter, Kind::Concurrency]
+            .map(|kind| kind as u8)
+            .contains(&Self::kind(region, at))
+    }
+
     /// Whether a cell is of a kind that has tokens.
     pub(crate) fn has_tokens(region: &Region, at: usize) -> bool {
         [Kind::Lock, Kind::Semaphore, Kind::Slots, Kind::Once]
@@ -278,7 +285,8 @@ impl Flavour for Objects {
     }
 
     /// A lock is idle when nobody holds it and nobody waits for it: neither a holder whose lease is
-    /// over or whose session is gone counts, nor a waiter that gave up or is gone. A counter is at 0.
+    /// over or whose session is gone counts, nor a waiter that gave up or is gone. A counter is at 0, and a limiter has no
+    /// limits yet.
     fn idle(
         region: &Region,
         cell: u32,
@@ -297,7 +305,10 @@ impl Flavour for Objects {
             return once::idle(region, at, live, now_ns, is_alive);
         }
         if !Self::has_tokens(region, at) {
-            return Idle::Never;
+            // A limiter that nobody gave limits: whoever was to found no room for them, or died. From the first on it
+            // stays.
+            let is_unsaid = Self::is_limiter(region, at) && Plain::decode(live).value == 0;
+            return if is_unsaid { Idle::Now } else { Idle::Never };
         }
         let is_held = if is_engaged(live) {
             is_in_use(region, live, is_alive)

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use support::{SMALL, UNIX_NS, engine_with_session, model_config};
 
 /// Limits that differ in every way: kind, rate, width of a value, burst, never refilled, all but never used up.
-const LIMITS: [&str; 10] = [
+const LIMITS: [&str; 12] = [
     "3/second",
     "7/10s;burst=4",
     "2/second;window=fixed",
@@ -25,6 +25,8 @@ const LIMITS: [&str; 10] = [
     "30/minute;window=sliding",
     "5/3s;window=fixed",
     "999983/second;burst=1000000",
+    "10/second;burst=3000",
+    "1/5s;burst=9",
 ];
 
 /// Keys' cap in the cases about room: few enough to be at it most of the time.
@@ -95,7 +97,13 @@ fn passing() -> impl Strategy<Value = i64> {
 }
 
 fn some_limits() -> impl Strategy<Value = Vec<usize>> {
-    prop::collection::vec(0..LIMITS.len(), 2..=6)
+    prop_oneof![
+        3 => prop::collection::vec(0..LIMITS.len(), 2..=6),
+        // Buckets of 64 bits, which have code of their own.
+        1 => prop::collection::vec(prop::sample::select(vec![5, 6, 10, 11]), 2..=3),
+        // Of which one has drained each time, and the other never has.
+        1 => Just(vec![6, 10]),
+    ]
 }
 
 proptest! {
@@ -105,7 +113,7 @@ proptest! {
     #[test]
     fn several_limits_decide_as_each_of_them_would_with_stamps_in_any_order(
         limits in some_limits(),
-        steps in prop::collection::vec((passing(), 0..3_usize, prop_oneof![0..4_u64, 0..200_u64, 67_108_860..67_108_864_u64], any::<bool>()), 1..150),
+        steps in prop::collection::vec((passing(), 0..3_usize, prop_oneof![0..4_u64, 0..100_u64, 0..200_u64, 67_108_860..67_108_864_u64], any::<bool>()), 1..150),
     ) {
         let (engine, me) = engine_with_session(SMALL);
         let joint = open(&engine, &limits, me);
@@ -230,4 +238,26 @@ proptest! {
         let check = engine.check_region();
         prop_assert!(check.findings.is_empty(), "{:?}", check.findings);
     }
+}
+
+// property 12
+#[test]
+fn a_limit_that_never_drains_counts_on_however_much_is_taken_while_another_drains() {
+    let (engine, me) = engine_with_session(SMALL);
+    let joint = open(&engine, &[6, 10], me);
+    let (cost, mut now_ns) = (40, 1_000);
+    // More than any state says at once, time and again.
+    for left in (0..75).rev() {
+        now_ns += 1_000;
+        let checked = engine.check_joint(&joint, b"k", cost, me, now_ns).unwrap();
+        assert!(checked.is_allowed());
+        let seen = told(&checked);
+        assert_eq!(
+            seen,
+            [(true, 60), (true, cost * left)],
+            "limits: each counts it"
+        );
+    }
+    let checked = engine.check_joint(&joint, b"k", cost, me, now_ns).unwrap();
+    assert!(!checked.is_allowed());
 }

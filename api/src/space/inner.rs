@@ -90,6 +90,12 @@ impl Inner {
         Ok(self.engine.check_in_place()?)
     }
 
+    /// [`check_process`](Self::check_process) and [`check_in_place`](Self::check_in_place), before what there is is listed.
+    pub(crate) fn check_to_list(&self) -> Result<()> {
+        self.check_process()?;
+        self.check_in_place()
+    }
+
     /// Fails in a space without a session, which never goes past [`is_to_look`](Self::is_to_look).
     pub(crate) fn check_session(&self) -> Result<()> {
         if self.session == SessionId::DETACHED {
@@ -123,6 +129,15 @@ impl Inner {
                 .store(now_ns.saturating_add(LOOK_NS), Relaxed);
         }
         Ok(())
+    }
+
+    /// The same for who only looks, and needs no session: without one, each time.
+    #[inline]
+    pub(crate) fn check_in_place_to_look(&self, now_ns: u64) -> Result<()> {
+        if self.session == SessionId::DETACHED {
+            return self.check_in_place();
+        }
+        self.check_in_place_now_and_then(now_ns)
     }
 
     pub(crate) fn url(&self) -> &str {

@@ -46,6 +46,16 @@ pub(crate) fn all_limits_allow_or_nothing_is_taken(tier: &impl Tier) {
     assert_eq!(check(&limiter, "another", 3), (true, vec![0, 2, 1]));
 }
 
+// property 1
+pub(crate) fn a_region_that_is_full_of_them_says_that_no_resize_helps(tier: &impl Tier) {
+    let space = tier.space();
+    let open = |number: u32| space.joint_limiter(&number.to_be_bytes(), ["1/s", "2/h"]);
+    let error = (0..=256).find_map(|number| open(number).err()).unwrap();
+    let text = error.to_string();
+    assert!(!text.contains("resize"), "{text}");
+    assert!(!text.contains("release some"), "{text}");
+}
+
 // property 12
 pub(crate) fn the_limit_that_refuses_longest_is_told(tier: &impl Tier) {
     let space = tier.space();
@@ -241,4 +251,22 @@ pub(crate) fn threads_get_no_more_than_any_of_several_limits(tier: &impl Tier) {
     let limiter = space.joint_limiter("j", limits).unwrap();
     let left = limiter.peek("k").unwrap().of(0).unwrap().remaining();
     assert_eq!((allowed, left), (100, 0));
+}
+
+// property 12
+pub(crate) fn what_is_said_to_be_left_can_be_had_in_one_call(tier: &impl Tier) {
+    const COST_MAX: u64 = (1 << 26) - 1;
+    let space = tier.space();
+    let limits = ["100000000/366d", "200000000/366d"];
+    let limiter = space.joint_limiter("j", limits).unwrap();
+    let free = limiter.peek("k").unwrap();
+    assert_eq!((free.limit(), free.remaining()), (COST_MAX, COST_MAX));
+    assert_eq!(free.of(0).map(|one| one.remaining()), Some(100_000_000));
+    // A check of more is an error, so no wait is long enough.
+    assert_eq!(free.retry_after_for(COST_MAX), Some(Duration::ZERO));
+    assert_eq!(free.retry_after_for(COST_MAX + 1), None);
+    assert!(limiter.check("k", COST_MAX + 1).is_err());
+    let taken = limiter.check("k", free.remaining()).unwrap();
+    assert!(taken.is_allowed());
+    assert_eq!(taken.remaining(), 100_000_000 - COST_MAX);
 }

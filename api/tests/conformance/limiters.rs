@@ -285,3 +285,22 @@ pub(crate) fn limits_are_read_from_text_and_refused_with_a_reason(tier: &impl Ti
     // None of them left anything behind.
     assert!(space.limiter("l", "1/second").is_ok());
 }
+
+// property 11
+pub(crate) fn a_limiter_that_found_no_room_leaves_nothing(tier: &impl Tier) {
+    let space = tier.open(small()).unwrap();
+    // More than there is room for of limits, and then than there is of names.
+    let is_there = |at: &u32| {
+        let name = format!("l{at}");
+        let limiter = space.limiter(&name, "1/second").map(drop);
+        let joint = space
+            .joint_limiter(&name, ["1/second", "2/second"])
+            .map(drop);
+        limiter.is_ok() || joint.is_ok()
+    };
+    let made = (0..4_000).filter(is_there).count();
+    assert!((500..=1_024).contains(&made), "{made}");
+    assert!(space.lock("a").unwrap().try_acquire().unwrap().is_some());
+    let limiters = space.limiters("").unwrap().len() + space.joint_limiters("").unwrap().len();
+    assert!(limiters <= 1_280, "{limiters}");
+}

@@ -259,8 +259,10 @@ macro_rules! cases {
             joints,
             [
                 all_limits_allow_or_nothing_is_taken,
+                a_region_that_is_full_of_them_says_that_no_resize_helps,
                 the_limit_that_refuses_longest_is_told,
                 a_peek_changes_nothing_and_a_cost_of_zero_takes_nothing,
+                what_is_said_to_be_left_can_be_had_in_one_call,
                 costs_and_numbers_of_limits_out_of_bounds_are_errors,
                 other_limits_under_a_name_are_an_error_that_names_both,
                 keys_under_several_limits_are_bytes_of_every_length,
@@ -309,6 +311,7 @@ macro_rules! cases {
                 keys_are_bytes_of_every_length,
                 at_the_cap_a_shared_bucket_decides_and_says_so,
                 limits_are_read_from_text_and_refused_with_a_reason,
+                a_limiter_that_found_no_room_leaves_nothing,
             ]
         );
         $crate::conformance::instantiate!(
@@ -324,6 +327,7 @@ macro_rules! cases {
                 keys_without_room_are_decided_by_the_bucket_of_their_own_limit,
                 overrides_are_listed_by_limiter_and_key,
                 overrides_out_of_bounds_or_without_room_are_errors_that_say_so,
+                a_long_key_takes_the_room_of_one_whose_override_was_cleared,
                 thousands_of_overrides_share_one_limit,
                 no_check_after_an_override_was_set_or_cleared_is_decided_by_another_limit,
                 checks_and_overrides_at_once_admit_no_more_than_the_widest_limit,

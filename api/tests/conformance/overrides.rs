@@ -246,6 +246,26 @@ pub(crate) fn overrides_out_of_bounds_or_without_room_are_errors_that_say_so(tie
     assert!(limiter.clear_override("b").unwrap());
     limiter.set_override("d", "4/hour").unwrap();
     assert_eq!(check(&limiter, "d").1, 4);
+    limiter.set_override("d", "4/hour;window=sliding").unwrap();
+    let error = limiter.reserve("d", 1, Duration::ZERO).unwrap_err();
+    let told = "this key of the limiter l is under a sliding window";
+    assert!(error.to_string().contains(told), "{error}");
+}
+
+pub(crate) fn a_long_key_takes_the_room_of_one_whose_override_was_cleared(tier: &impl Tier) {
+    let caps = Caps {
+        key_chunks: 64,
+        ..Caps::default()
+    };
+    let space = tier.open(small().caps(caps)).unwrap();
+    let limiter = space.limiter("l", "3/hour").unwrap();
+    let set = |at: usize| limiter.set_override(&format!("{at:0100}"), "4/hour");
+    let full = (0..64).find(|at| set(*at).is_err()).unwrap();
+    for at in 0..3 {
+        assert!(limiter.clear_override(&format!("{at:0100}")).unwrap());
+        set(full + at).unwrap();
+        set(64).unwrap_err();
+    }
 }
 
 pub(crate) fn thousands_of_overrides_share_one_limit(tier: &impl Tier) {

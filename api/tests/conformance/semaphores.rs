@@ -48,6 +48,9 @@ pub(crate) fn numbers_of_permits_out_of_bounds_and_another_capacity_are_errors(t
     assert!(semaphore.try_acquire(3).is_err());
     let _hold = semaphore.acquire(1).unwrap();
     let error = space.semaphore("s", 3).unwrap().try_acquire(1).unwrap_err();
+    assert!(error.to_string().contains("another name"), "{error}");
+    let lost = semaphore.release_token(7).unwrap_err().to_string();
+    assert!(lost.contains(" on s ") && !lost.contains("lock"), "{lost}");
     assert!(matches!(
         error,
         sprag::Error::Engine(EngineError::CapacityDiffers {

@@ -24,6 +24,12 @@ pub(crate) fn all_limits_are_charged_or_none_is(tier: &impl Tier) {
             space.check_all(&[(&bucket, "k", 1), (&fixed, long, 3), (&sliding, "k", 2)]);
         let decisions = decisions.unwrap();
         assert!(decisions.is_allowed() && decisions.refused().next().is_none());
+        let shown = format!("{decisions:?}");
+        assert_eq!(shown.matches("Decision {").count(), 3, "{shown}");
+        assert!(
+            shown.starts_with("Decisions { is_allowed: true, each: [Decision {"),
+            "{shown}"
+        );
         assert_eq!(remaining(&decisions), left);
     }
     let [bucket, fixed, sliding] = limiters(&other);

@@ -41,6 +41,8 @@ enum WorkName {
     AddStriped,
     Once,
     OnceAgain,
+    CheckTwo,
+    CheckTwoDrained,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -67,6 +69,8 @@ fn main() -> Result<()> {
         WorkName::AddStriped => Work::AddStriped,
         WorkName::Once => Work::Once,
         WorkName::OnceAgain => Work::OnceAgain,
+        WorkName::CheckTwo => Work::CheckTwo,
+        WorkName::CheckTwoDrained => Work::CheckTwoDrained,
     };
     let mut case = Case::hot("profiled", work).uniform(options.keys);
     if options.zipf {

@@ -33,6 +33,18 @@ pub(super) enum Held<'s> {
     All(HoldAll<'s>),
 }
 
+/// What a command that this one is part of holds, by its environment.
+pub(super) struct Parent {
+    /// [`Kind::word`], or another subcommand's word.
+    pub(super) kind: String,
+    /// Its name, the first of several, or the key; empty for the table.
+    pub(super) name: Vec<u8>,
+    /// The limiter that it is a key of.
+    pub(super) limiter: Vec<u8>,
+    /// The token, of several locks that of the first.
+    pub(super) token: u64,
+}
+
 /// The future of one who waits.
 pub(super) type Turn<'s> = Pin<Box<dyn Future<Output = Result<Held<'s>>> + 's>>;
 
@@ -79,6 +91,20 @@ pub(super) enum Kind {
     Several,
 }
 
+impl Kind {
+    /// How a command is told what it holds.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            // The names are those of locks.
+            Self::Lock | Self::Several => "lock",
+            Self::Semaphore => "semaphore",
+            Self::Key => "key",
+            Self::Partition => "partition",
+            Self::Table => "table",
+        }
+    }
+}
+
 impl<'s> Wanted<'s> {
     /// The names that were given, in their order; none for the table.
     pub(super) fn names(&self) -> Vec<Vec<u8>> {
@@ -96,7 +122,7 @@ impl<'s> Wanted<'s> {
         self.names().into_iter().next().unwrap_or_default()
     }
 
-    fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Kind {
         match self {
             Self::Alone(_) | Self::Shared(_) => Kind::Lock,
             Self::Permits(..) => Kind::Semaphore,
@@ -187,49 +213,78 @@ impl<'s> Wanted<'s> {
         }
     }
 
-    /// Whether this can't be had as long as the hold of `name`, one of its names, under `token` lasts.
-    pub(super) fn waits_for(&self, space: &Space, name: &[u8], token: u64) -> Result<bool> {
-        let is_it = |hold: &HoldInfo| hold.is_live && hold.token == token;
-        let is_held = |lock: &LockInfo| lock.holds.iter().any(is_it);
-        Ok(match self {
-            Self::Alone(_) | Self::Shared(_) | Self::Partition(..) | Self::Several(_) => {
-                let partition = format!("partition {}", space.partition_of(name)).into_bytes();
-                let (locks, coarse) = (space.inspect(name)?, space.inspect_coarse()?);
-                locks.iter().any(|lock| lock.name == name && is_held(lock))
-                    || coarse
-                        .iter()
-                        .any(|lock| lock.name == partition && is_held(lock))
-            }
-            Self::Table(_) => space.inspect_coarse()?.iter().any(is_held),
+    /// Whether this can't be had as long as what `parent` holds is held.
+    pub(super) fn waits_for(&self, space: &Space, parent: &Parent) -> Result<bool> {
+        let is_it = |hold: &HoldInfo| hold.is_live && hold.token == parent.token;
+        let is_held = |locks: &[LockInfo], name: &[u8]| {
+            let lock = locks.iter().find(|lock| lock.name == name);
+            lock.is_some_and(|lock| lock.holds.iter().any(is_it))
+        };
+        // Other kinds of things have names and tokens of their own, which may be the same ones.
+        let parent_is = |kind: Kind| parent.kind == kind.word();
+        match self {
             Self::Permits(semaphore, permits) | Self::Key(_, semaphore, permits) => {
+                let is_of_it = match self.key() {
+                    Some(key) => key == parent.name && self.name() == parent.limiter,
+                    None => self.name() == parent.name,
+                };
+                if !parent_is(self.kind()) || !is_of_it {
+                    return Ok(false);
+                }
                 let semaphore = semaphore.peek()?;
                 let hold = semaphore.holds.iter().find(|hold| is_it(hold));
-                hold.is_some_and(|hold| hold.permits + permits > semaphore.permits)
+                Ok(hold.is_some_and(|hold| hold.permits + permits > semaphore.permits))
             }
-        })
+            Self::Alone(_)
+            | Self::Shared(_)
+            | Self::Partition(..)
+            | Self::Table(_)
+            | Self::Several(_) => {
+                if parent_is(Kind::Table) {
+                    return Ok(is_held(&space.inspect_coarse()?, b"the table"));
+                }
+                let partition = space.partition_of(&parent.name);
+                let is_in_it = |name: &Vec<u8>| space.partition_of(name) == partition;
+                let names = self.names();
+                let is_around = match self {
+                    Self::Table(_) => true,
+                    Self::Partition(..) => names.iter().any(is_in_it),
+                    _ => false,
+                };
+                if parent_is(Kind::Partition) && (is_around || names.iter().any(is_in_it)) {
+                    let name = format!("partition {partition}").into_bytes();
+                    return Ok(is_held(&space.inspect_coarse()?, &name));
+                }
+                Ok(parent_is(Kind::Lock)
+                    && (is_around || names.contains(&parent.name))
+                    && is_held(&space.inspect(&parent.name)?, &parent.name))
+            }
+        }
     }
 }
 
 /// What an error is about: `lock 'nightly'`, `partition of 'nightly'`, `table`, `key 'ann' of 'uploads'`.
 #[derive(Debug)]
 pub(crate) struct Subject {
-    what: &'static str,
+    kind: Kind,
     name: Option<Shown>,
 }
 
 impl Subject {
     pub(super) fn new(kind: Kind, name: &[u8]) -> Self {
-        let what = match kind {
-            Kind::Lock => "lock",
-            Kind::Semaphore => "semaphore",
-            Kind::Key => "key",
-            Kind::Partition => "partition of",
-            Kind::Table => "table",
-            Kind::Several => "lock of several with",
-        };
         Self {
-            what,
+            kind,
             name: (kind != Kind::Table).then(|| Shown::of_bytes(name)),
+        }
+    }
+
+    /// What else may be wrong with a token of it: most are taken for a plain lock's where nothing else is said.
+    pub(super) fn or_of_another_kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Lock => {
+                ", or it was acquired with --of, --key, --partition or --table, which is to be said here too"
+            }
+            _ => "",
         }
     }
 
@@ -243,9 +298,17 @@ impl Subject {
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            Kind::Lock => "lock",
+            Kind::Semaphore => "semaphore",
+            Kind::Key => "key",
+            Kind::Partition => "partition of",
+            Kind::Table => "table",
+            Kind::Several => "lock of several with",
+        };
         match &self.name {
-            Some(name) => write!(formatter, "{} {name}", self.what),
-            None => formatter.write_str(self.what),
+            Some(name) => write!(formatter, "{what} {name}"),
+            None => formatter.write_str(what),
         }
     }
 }

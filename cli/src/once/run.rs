@@ -41,6 +41,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Error> {
     let token = attempt.token();
     let mut exports = vec![
+        ("SPRAG_KIND", "once".into()),
         ("SPRAG_KEY", key.to_owned()),
         ("SPRAG_TOKEN", token.to_string().into()),
     ];

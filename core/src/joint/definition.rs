@@ -13,24 +13,22 @@
 //! | 16..20 | the limiter name's cell | its claimant |
 //! | 20..24 | how many limits | its claimant |
 //! | 24..264 | the limits, as [`Prepared::encode`] gives them | its claimant |
+//! | 264..268 | generation of the claimant's line, in full: whose share it counts against | its claimant |
 //! | 384..512 | *overflow*: an entry ([`super::entry`]), of all keys that found no room | exchange |
 
 use super::entry::{self, LIMITS_MAX};
 use super::{JointRef, Limits};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, JOINT_LIMITER, Result};
 use crate::key::{self, Hasher};
 use crate::limit::{Limit, PREPARED_WORDS, Prepared};
 use crate::object::{Kind, Name, Objects, Plain};
 use crate::readable::Readable;
 use crate::region::{JOINTS, Region};
-use crate::session::SessionId;
+use crate::session::{SessionId, Sessions};
 use crate::sync::Word;
 use crate::table::{Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-
-/// What there is no room for, in errors.
-const WHAT: &str = "joint limiter";
 
 const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
@@ -39,9 +37,10 @@ const FAMILY: usize = 8;
 const CELL: usize = 16;
 const COUNT: usize = 20;
 const LIMITS_AT: usize = 24;
+const CREATOR: usize = LIMITS_AT + LIMITS_MAX * PREPARED_WORDS * 8;
 const OVERFLOW: usize = 384;
 
-const _: () = assert!(LIMITS_AT + LIMITS_MAX * PREPARED_WORDS * 8 <= OVERFLOW);
+const _: () = assert!(CREATOR + 4 <= OVERFLOW);
 
 fn family_hasher(region: &Region, family: u64) -> Hasher {
     Hasher::new(key::mix(family, region.hash_seed()))
@@ -174,13 +173,22 @@ impl Engine {
 
     /// Claims a slot: a free one, else one whose claimant died before it named it.
     fn claim_joint(&self, by: SessionId) -> Result<(u32, u64)> {
+        let generation = Sessions::generation(&self.region, by);
         let words = || (0..JOINTS).map(|id| (id, self.joint_control(id).load(Acquire)));
         if self.has_share() {
-            let is_its =
-                |(_, word): &(u32, u64)| word & 3 != FREE && SessionId::from_bits(word >> 2) == by;
+            let is_its = |(id, word): &(u32, u64)| {
+                // Relaxed here and below: for counting.
+                let creator = self.region.half(self.region.joint_at(*id) + CREATOR);
+                word & 3 != FREE
+                    && SessionId::from_bits(word >> 2) == by
+                    && creator.load(Relaxed) == generation
+            };
             let used = words().filter(is_its).count() as u64;
             if used >= self.share_of(JOINTS).into() {
-                return Err(Error::ShareExceeded { what: WHAT, used });
+                return Err(Error::ShareExceeded {
+                    what: JOINT_LIMITER,
+                    used,
+                });
             }
         }
         let is_free = |(_, word): &(u32, u64)| word & 3 == FREE;
@@ -197,11 +205,14 @@ impl Engine {
                 .compare_exchange(word, claimed, AcqRel, Relaxed)
                 .is_ok()
             {
+                self.region
+                    .half(self.region.joint_at(id) + CREATOR)
+                    .store(generation, Relaxed);
                 return Ok((id, claimed));
             }
         }
         Err(Error::Full {
-            what: WHAT,
+            what: JOINT_LIMITER,
             cap: JOINTS.into(),
         })
     }

@@ -13,31 +13,34 @@
 //!
 //! | word | bits |
 //! |---|---|
-//! | state, LIVE | 0..3 phase, 3..8 key length, 8 closed, 11..23 definition, 23..43 generation, 43..69 *sum*, 69..128 *then* |
+//! | state, LIVE | 0..3 phase, 3..8 key length, 8 closed, 9 *split*, 11..23 definition, 23..43 generation, 43..69 *sum*, or if split: 43..53 *sum*, 53..63 *total*, 63..69 *by total*; 69..128 *then* |
 //! | value | 0..43 tag, 43..128 a value of its limit ([`crate::limit`]) |
 //!
-//! Sum and then are the entry's *batch*: so much was admitted at that time, by every limit. A value includes all
-//! batches up to some generation, which the low 20 bits of its tag name; the others count on where those come
-//! round, so that no value word ever comes back.
+//! Sum and then are the entry's *batch*: so much was admitted at that time. The total is what was admitted since the
+//! values; where it isn't split, they are the same. A value includes all admissions up to some generation, which the
+//! low 20 bits of its tag name; the others count on where those come round, so that no value word ever comes back.
 //!
 //! ```text
 //!                 exchange: the batch grows, or another takes its place
 //!                     ┌──┐
-//!                     │  ▼          close                          each value includes the batch
+//!                     │  ▼          close                          each value includes what the state says
 //!  open, generation g ──────────▶ closed, generation g ─────────────────────────┐ (anyone)
 //!  every tag is g - 1               tags are g - 1, or g                        ▼
 //!        ▲                                                              every tag is g
 //!        └── generation g + 1, with a batch of the closer's or none ────────────┘
 //! ```
 //!
-//! What a limit has used is what its value becomes by the batch ([`Prepared::applied`]). So an admission by all
-//! limits is one exchange of the state wherever a batch says for every limit what the admission does:
+//! What a limit has used is what its value becomes by the batch ([`Prepared::applied`]) or, if its bit of *by total* is
+//! set, by the total ([`Prepared::added`]). A bucket that has not drained since its value takes the total, at whatever
+//! times it came, and so does a window that has not ended; one that has drained need know of the batch alone. So
+//! an admission by all limits is one exchange of the state wherever that says for every limit what the admission does:
 //!
 //! - the batch, grown by the cost, at its own time: where what was there has not drained, or in the same window;
-//! - a batch of the cost alone, now, in the place of the one before: where no limit needs to know that any more.
+//! - else a batch of the cost alone, now, in the place of the one before: where a limit has drained;
+//! - with either, the total for those limits of which the batch does not say it.
 //!
 //! That is asked of the values that come out, not of the algorithms, so that it holds for stamps in any order.
-//! Where neither does, for some limits have drained and others have not, the entry is closed first, and opened with the
+//! Where neither does, or the total is more than a split state holds, the entry is closed first, and opened with the
 //! admission as its batch: that exchange decides. Whoever meets a closed entry opens it without a batch, and
 //! the closer begins again.
 //!
@@ -53,7 +56,7 @@
 
 use super::Limits;
 use crate::error::{Error, Result};
-use crate::limit::{Batch, Moment, Prepared, TIME_NS_MAX, VALUE_BITS, Verdict};
+use crate::limit::{Moment, Prepared, Since, TIME_NS_MAX, VALUE_BITS, Verdict, Ways};
 use crate::region::Region;
 use crate::sync::{Wide, fence};
 use crate::table::{LIVE, ROUNDS_MAX, field, phase};
@@ -65,7 +68,12 @@ const SUM_BITS: u32 = 26;
 /// The greatest cost of a call: 2^26 - 1, as much as a batch holds.
 pub const COST_MAX: u64 = (1 << SUM_BITS) - 1;
 
+/// Sum and total of a split state, in bits.
+const PART_BITS: u32 = 10;
+const PART_MAX: u64 = (1 << PART_BITS) - 1;
+
 const CLOSED: u128 = 1 << 8;
+const SPLIT: u128 = 1 << 9;
 pub(crate) const GENERATION: u32 = 23;
 const GENERATION_BITS: u32 = 20;
 const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
@@ -75,9 +83,79 @@ const TAG_BITS: u32 = u128::BITS - VALUE_BITS;
 const VALUES: usize = 32;
 
 const _: () = assert!(THEN + TIME_NS_MAX.count_ones() == u128::BITS);
+const _: () = assert!(2 * PART_BITS + LIMITS_MAX as u32 == SUM_BITS);
 
 /// What each limit has used, or its value; those past the last limit are 0.
 pub(crate) type Values = [u128; LIMITS_MAX];
+
+/// What was admitted since the values.
+#[derive(Clone, Copy)]
+struct Batch {
+    then_ns: u64,
+    sum: u64,
+    total: u64,
+    /// Bit i: whether the limit of index i counts the total.
+    by_total: u8,
+}
+
+impl Batch {
+    #[inline(always)]
+    fn since(self, region: &Region, index: usize) -> Since {
+        Since {
+            then: moment(region, self.then_ns),
+            sum: self.sum,
+            total: self.total,
+            is_by_total: self.by_total >> index & 1 != 0,
+        }
+    }
+}
+
+/// The batches that say what an admission does, as far as one has asked the limits.
+struct Candidates {
+    grown: Batch,
+    fresh: Batch,
+    is_grown: bool,
+    is_fresh: bool,
+}
+
+impl Candidates {
+    #[inline(always)]
+    fn new(before: Batch, cost: u64, now_ns: u64) -> Self {
+        let grown = Batch {
+            sum: before.sum + cost,
+            total: before.total + cost,
+            by_total: 0,
+            ..before
+        };
+        let fresh = Batch {
+            then_ns: now_ns,
+            sum: cost,
+            ..grown
+        };
+        Self {
+            grown,
+            fresh,
+            is_grown: true,
+            is_fresh: true,
+        }
+    }
+
+    #[inline(always)]
+    fn ask(&mut self, index: usize, ways: Ways) {
+        self.is_grown &= ways.grown | ways.total;
+        self.grown.by_total |= u8::from(!ways.grown) << index;
+        self.is_fresh &= ways.fresh | ways.total;
+        self.fresh.by_total |= u8::from(!ways.fresh) << index;
+    }
+
+    /// The state with the first that does; `None` if none does that a state holds.
+    #[inline(always)]
+    fn state(&self, before: State) -> Option<State> {
+        let grown = self.is_grown.then(|| before.with_batch(self.grown));
+        let fresh = || self.is_fresh.then(|| before.with_batch(self.fresh));
+        grown.flatten().or_else(|| fresh().flatten())
+    }
+}
 
 /// The state of a live entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,20 +189,32 @@ impl State {
     }
 
     #[inline(always)]
-    fn sum(self) -> u64 {
-        field(self.0, SUM, SUM_BITS)
-    }
-
-    #[inline(always)]
     fn then_ns(self) -> u64 {
         (self.0 >> THEN) as u64
     }
 
     #[inline(always)]
-    fn batch(self, region: &Region) -> Batch {
+    fn is_split(self) -> bool {
+        self.0 & SPLIT != 0
+    }
+
+    #[inline(always)]
+    fn batch(self) -> Batch {
+        let sum = field(self.0, SUM, SUM_BITS);
+        let batch = Batch {
+            then_ns: self.then_ns(),
+            sum,
+            total: sum,
+            by_total: 0,
+        };
+        if !self.is_split() {
+            return batch;
+        }
         Batch {
-            moment: moment(region, self.then_ns()),
-            sum: self.sum(),
+            sum: sum & PART_MAX,
+            total: sum >> PART_BITS & PART_MAX,
+            by_total: (sum >> (2 * PART_BITS)) as u8,
+            ..batch
         }
     }
 
@@ -133,18 +223,35 @@ impl State {
         Self(self.0 | CLOSED)
     }
 
-    /// The same with another batch; the sum is at most [`COST_MAX`].
+    /// The same with another batch; `None` if it does not hold that.
     #[inline(always)]
-    fn with_batch(self, then_ns: u64, sum: u64) -> Self {
-        let then_ns = then_ns.min(TIME_NS_MAX);
-        Self(self.0 & ((1 << SUM) - 1) | u128::from(sum) << SUM | u128::from(then_ns) << THEN)
+    fn with_batch(self, batch: Batch) -> Option<Self> {
+        let Batch {
+            then_ns,
+            sum,
+            total,
+            by_total,
+        } = batch;
+        if by_total == 0 {
+            return (sum <= COST_MAX).then(|| self.with(then_ns, sum));
+        }
+        let parts = sum | total << PART_BITS | u64::from(by_total) << (2 * PART_BITS);
+        (sum <= PART_MAX && total <= PART_MAX).then(|| Self(self.with(then_ns, parts).0 | SPLIT))
     }
 
-    /// A closed one open again, now that its values include its batch.
+    /// The same with a batch of `sum`, at most [`COST_MAX`], and no more since the values.
+    #[inline(always)]
+    fn with(self, then_ns: u64, sum: u64) -> Self {
+        let then_ns = then_ns.min(TIME_NS_MAX);
+        let rest = self.0 & ((1 << SUM) - 1) & !SPLIT;
+        Self(rest | u128::from(sum) << SUM | u128::from(then_ns) << THEN)
+    }
+
+    /// A closed one open again, now that its values include what it says.
     fn opened(self, then_ns: u64, sum: u64) -> Self {
         let generation = u128::from(self.generation().wrapping_add(1) & GENERATION_MASK);
         let rest = self.0 & !CLOSED & !(u128::from(GENERATION_MASK) << GENERATION);
-        Self(rest | generation << GENERATION).with_batch(then_ns, sum)
+        Self(rest | generation << GENERATION).with(then_ns, sum)
     }
 }
 
@@ -228,12 +335,18 @@ fn moment(region: &Region, now_ns: u64) -> Moment {
     }
 }
 
-/// What the limit of `value` has used by `state`; `None` if the two do not belong together.
+/// What the limit of this index has used by `state`; `None` if that and `value` do not belong together.
 #[inline(always)]
-fn used(region: &Region, limit: &Prepared, state: State, value: Value) -> Option<u128> {
+fn used(
+    region: &Region,
+    limit: &Prepared,
+    index: usize,
+    state: State,
+    value: Value,
+) -> Option<u128> {
     if value.is_before(state) {
-        let then = moment(region, state.then_ns());
-        return Some(limit.applied(value.value(), then, state.sum()));
+        let since = state.batch().since(region, index);
+        return Some(limit.after(value.value(), since));
     }
     (state.is_closed() && value.is_of(state.generation())).then(|| value.value())
 }
@@ -242,7 +355,7 @@ fn used(region: &Region, limit: &Prepared, state: State, value: Value) -> Option
 pub(crate) fn seen(region: &Region, limits: &Limits, at: usize, state: State) -> Option<Values> {
     let mut all = [0; LIMITS_MAX];
     for (i, limit) in limits.iter().enumerate() {
-        all[i] = used(region, limit, state, value_by(region, at, i, state))?;
+        all[i] = used(region, limit, i, state, value_by(region, at, i, state))?;
     }
     // Acquire: the values that were read were this state's.
     fence(Acquire);
@@ -263,7 +376,7 @@ pub(crate) fn check(
     values: &mut Values,
 ) -> Option<Refusals> {
     if limits.are_narrow
-        && let Some(after) = grown(region, limits, at, state, cost, now_ns, values)
+        && let Some(after) = after_narrow(region, limits, at, state, cost, now_ns, values)
     {
         region.wide(at).compare_exchange(state.0, after.0).ok()?;
         return Some(Refusals::default());
@@ -271,11 +384,11 @@ pub(crate) fn check(
     check_any(region, limits, at, state, cost, now_ns, values)
 }
 
-/// The state after an admission of `cost` to limits that are all buckets of 64 bits, in the case that is common where
-/// a check costs much: something was admitted before, nothing of it has drained, and there is room. Here for speed
-/// alone.
+/// The state after an admission of `cost` to limits that are all buckets of 64 bits, in the cases that are common where
+/// a check costs much: something was admitted before, there is room, and no limit has drained of it, or again the same
+/// ones have. Here for speed alone.
 #[inline(always)]
-fn grown(
+fn after_narrow(
     region: &Region,
     limits: &Limits,
     at: usize,
@@ -284,19 +397,39 @@ fn grown(
     now_ns: u64,
     values: &mut Values,
 ) -> Option<State> {
-    let (batch, grown) = (state.batch(region), state.sum() + cost);
-    if cost == 0 || batch.sum == 0 || grown > COST_MAX || now_ns > TIME_NS_MAX {
+    let before = state.batch();
+    if cost == 0 || before.sum == 0 || now_ns > TIME_NS_MAX {
         return None;
     }
+    let is_split = state.is_split();
+    let mut by_total = 0;
     for (limit, (i, used)) in limits.iter().zip(values.iter_mut().enumerate()) {
-        let before = value(region, at, i);
-        let narrow = u64::try_from(before.value()).ok()?;
-        if !before.is_before(state) {
+        let value = value(region, at, i);
+        let narrow = u64::try_from(value.value()).ok()?;
+        if !value.is_before(state) {
             return None;
         }
-        *used = limit.grown_in_64_bits(narrow, batch, now_ns, cost)?.into();
+        let since = before.since(region, i);
+        let after = if is_split {
+            let (after, is_by_total) = limit.fresh_in_64_bits(narrow, since, now_ns, cost)?;
+            by_total |= u8::from(is_by_total) << i;
+            after
+        } else {
+            limit.grown_in_64_bits(narrow, since, now_ns, cost)?
+        };
+        *used = after.into();
     }
-    Some(state.with_batch(state.then_ns(), grown))
+    let (then_ns, sum) = if is_split {
+        (now_ns, cost)
+    } else {
+        (before.then_ns, before.sum + cost)
+    };
+    state.with_batch(Batch {
+        then_ns,
+        sum,
+        total: before.total + cost,
+        by_total,
+    })
 }
 
 /// [`check`] in all cases.
@@ -310,17 +443,17 @@ fn check_any(
     now_ns: u64,
     values: &mut Values,
 ) -> Option<Refusals> {
-    let now = moment(region, now_ns);
-    let (batch, grown) = (state.batch(region), state.sum() + cost);
+    let (now, batch) = (moment(region, now_ns), state.batch());
     let mut refusals = Refusals::default();
-    let mut is_grown = grown <= COST_MAX;
+    let mut candidates = Candidates::new(batch, cost, now_ns);
     for (i, limit) in limits.iter().enumerate() {
         let before = value(region, at, i);
         if !before.is_before(state) {
             return None;
         }
-        let (verdict, is_grown_here) = limit.check_batched(before.value(), batch, now, cost);
-        is_grown &= is_grown_here;
+        let since = batch.since(region, i);
+        let (verdict, ways) = limit.check_after(before.value(), since, now, cost);
+        candidates.ask(i, ways);
         match verdict {
             Verdict::Allowed { new_value } => values[i] = new_value,
             Verdict::Refused => refusals.refused |= 1 << i,
@@ -331,13 +464,7 @@ fn check_any(
         *values = seen(region, limits, at, state)?;
         return Some(refusals);
     }
-    let after = if is_grown {
-        state.with_batch(state.then_ns(), grown)
-    } else if (limits.iter().enumerate())
-        .all(|(i, limit)| limit.applied(value(region, at, i).value(), now, cost) == values[i])
-    {
-        state.with_batch(now_ns, cost)
-    } else {
+    let Some(after) = candidates.state(state) else {
         return close_and_take(region, limits, at, state, cost, now_ns).then_some(refusals);
     };
     // Release: nothing but itself. Acquire: the caller goes on after its admission.
@@ -345,7 +472,7 @@ fn check_any(
     Some(refusals)
 }
 
-/// Takes `cost` where no one batch says so. The exchange that opens the entry again decides.
+/// Takes `cost` where no state says so. The exchange that opens the entry again decides.
 #[inline(never)]
 fn close_and_take(
     region: &Region,
@@ -364,7 +491,7 @@ fn close_and_take(
     word.compare_exchange(closed.0, opened.0).is_ok()
 }
 
-/// Has every value include the batch of the entry's state, which is `closed`. Any number may be at it.
+/// Has every value include what the entry's state says, which is `closed`. Any number may be at it.
 fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
     // Of limits that cannot be read, what was used is not known either.
     let limits = limits.into_iter().flat_map(|limits| limits.iter());
@@ -380,8 +507,8 @@ fn include_in(region: &Region, limit: &Prepared, at: usize, index: usize, closed
     if !before.is_before(closed) || region.wide(at).load() != closed.0 {
         return;
     }
-    let then = moment(region, closed.then_ns());
-    let used = limit.applied(before.value(), then, closed.sum());
+    let since = closed.batch().since(region, index);
+    let used = limit.after(before.value(), since);
     let after = before.next(closed.generation(), used);
     // Losing means that somebody else did it.
     let _ = value_word(region, at, index).compare_exchange(before.0, after.0);
@@ -465,7 +592,7 @@ fn replace(region: &Region, at: usize, index: usize, generation: u64, make: impl
 /// Whether the values of an entry belong to its state.
 pub(crate) fn is_sound(region: &Region, limits: &Limits, at: usize, state: State) -> bool {
     (limits.iter().enumerate())
-        .all(|(i, limit)| used(region, limit, state, value_by(region, at, i, state)).is_some())
+        .all(|(i, limit)| used(region, limit, i, state, value_by(region, at, i, state)).is_some())
 }
 
 /// Fails if the values of the entry at `at` do not belong to its state, as far as that is still `state`.
@@ -507,7 +634,7 @@ pub(crate) fn set(region: &Region, at: usize, values: &Values) {
 pub(crate) fn full_at_ns(region: &Region, limits: &Limits, at: usize, state: State) -> Option<u64> {
     let mut latest_ns = 0;
     for (i, limit) in limits.iter().enumerate() {
-        let used = used(region, limit, state, value_by(region, at, i, state))?;
+        let used = used(region, limit, i, state, value_by(region, at, i, state))?;
         latest_ns = latest_ns.max(limit.full_at_ns(used, region.base_unix_ns()));
     }
     Some(latest_ns)

@@ -3,15 +3,33 @@
 //! Owns the step alone: asks for no room, and rounds nothing.
 
 use super::definition::Algorithm;
-use super::prepared::{Moment, Prepared, USED_MAX, VALUE_MAX, Verdict, pack_window, wide};
+use super::prepared::{
+    Moment, Prepared, USED_MAX, VALUE_MAX, Verdict, pack_window, unpack_window, wide,
+};
 use super::sliding::Sliding;
 
-/// Admissions at one time.
+/// What was admitted since a value.
 #[derive(Clone, Copy)]
-pub(crate) struct Batch {
-    pub(crate) moment: Moment,
-    /// What they took together.
+pub(crate) struct Since {
+    /// The time of the last batch.
+    pub(crate) then: Moment,
+    /// What was admitted at that time.
     pub(crate) sum: u64,
+    /// What was admitted in all, that included.
+    pub(crate) total: u64,
+    /// Whether the value becomes what it is by the total, at whatever times that came; else by the batch alone.
+    pub(crate) is_by_total: bool,
+}
+
+/// In which ways one can say what a value is after an admission.
+#[derive(Clone, Copy)]
+pub(crate) struct Ways {
+    /// By the batch, grown by the cost.
+    pub(crate) grown: bool,
+    /// By a batch of the cost alone, at its own time.
+    pub(crate) fresh: bool,
+    /// By the total, grown by the cost.
+    pub(crate) total: bool,
 }
 
 impl Prepared {
@@ -43,53 +61,125 @@ impl Prepared {
         }
     }
 
-    /// What `value` is after a batch and then `cost`, for a bucket of 64 bits ([`Prepared::is_narrow`]) whose batch has
-    /// not drained by `now`, and where there is room; `None` if it is none, or otherwise. Times are at most
+    /// `value` after `cost` was admitted at times at which a bucket had not drained, and in the window of the value: what
+    /// [`applied`](Self::applied) makes of it at each such time.
+    #[inline(always)]
+    pub(crate) const fn added(&self, value: u128, cost: u64) -> u128 {
+        if cost == 0 {
+            return value;
+        }
+        match self.algorithm {
+            Algorithm::TokenBucket => {
+                let after = value + wide(cost, self.period);
+                if after > VALUE_MAX { VALUE_MAX } else { after }
+            }
+            Algorithm::FixedWindow => {
+                let (index, used) = unpack_window(value);
+                let after = used.saturating_add(cost);
+                pack_window(index, if after > USED_MAX { USED_MAX } else { after })
+            }
+            Algorithm::SlidingWindow => Sliding::stored(self, value).filled(self, cost).pack(self),
+        }
+    }
+
+    /// `value` after all that was admitted since.
+    #[inline(always)]
+    pub(crate) const fn after(&self, value: u128, since: Since) -> u128 {
+        if since.is_by_total {
+            self.added(value, since.total)
+        } else {
+            self.applied(value, since.then, since.sum)
+        }
+    }
+
+    /// [`check`](Prepared::check) of what `value` is after all that was admitted since and, where it allows, the ways to
+    /// say what it is then.
+    #[inline(always)]
+    pub(crate) const fn check_after(
+        &self,
+        value: u128,
+        since: Since,
+        now: Moment,
+        cost: u64,
+    ) -> (Verdict, Ways) {
+        let verdict = self.check(self.after(value, since), now, cost);
+        let ways = match verdict {
+            Verdict::Allowed { new_value } => Ways {
+                grown: self.applied(value, since.then, since.sum + cost) == new_value,
+                fresh: self.applied(value, now, cost) == new_value,
+                total: self.added(value, since.total + cost) == new_value,
+            },
+            Verdict::Refused | Verdict::Never => Ways {
+                grown: false,
+                fresh: false,
+                total: false,
+            },
+        };
+        (verdict, ways)
+    }
+
+    /// What a bucket of 64 bits ([`Prepared::is_narrow`]) has used after a further `cost` that its batch, which has not
+    /// drained, grows by; `None` if it refuses, or otherwise. The batch's sum and the cost are not 0, times at most
     /// [`TIME_NS_MAX`](super::TIME_NS_MAX).
     #[inline(always)]
     pub(crate) const fn grown_in_64_bits(
         &self,
         value: u64,
-        batch: Batch,
+        since: Since,
         now_ns: u64,
         cost: u64,
     ) -> Option<u64> {
-        if cost > self.burst {
-            return None;
-        }
-        let then_ns = batch.moment.now_ns;
-        let start = if value > then_ns { value } else { then_ns };
-        // 64 bits hold all of a value and a batch that were admitted; of others what comes out means nothing.
-        let used = start.wrapping_add(batch.sum.wrapping_mul(self.period));
-        if used < now_ns || used > now_ns + (self.burst - cost) * self.period {
+        let used = self.after_in_64_bits(value, since);
+        if used < now_ns || self.refuses_in_64_bits(used, now_ns, cost) {
             return None;
         }
         Some(used + cost * self.period)
     }
 
+    /// The same where the cost is a batch of its own: also whether it is said by the total, which a bucket is that was
+    /// before and has not drained. `None` for another that has not.
+    #[inline(always)]
+    pub(crate) const fn fresh_in_64_bits(
+        &self,
+        value: u64,
+        since: Since,
+        now_ns: u64,
+        cost: u64,
+    ) -> Option<(u64, bool)> {
+        let used = self.after_in_64_bits(value, since);
+        if self.refuses_in_64_bits(used, now_ns, cost) {
+            return None;
+        }
+        if used <= now_ns {
+            Some((now_ns + cost * self.period, false))
+        } else if since.is_by_total {
+            Some((used + cost * self.period, true))
+        } else {
+            None
+        }
+    }
+
+    /// [`after`](Self::after) in 64 bits, which hold all of a value and what was admitted after it; for others what comes
+    /// out means nothing.
+    #[inline(always)]
+    const fn after_in_64_bits(&self, value: u64, since: Since) -> u64 {
+        let then_ns = since.then.now_ns;
+        let (start, cost) = if since.is_by_total {
+            (value, since.total)
+        } else {
+            (if value > then_ns { value } else { then_ns }, since.sum)
+        };
+        start.wrapping_add(cost.wrapping_mul(self.period))
+    }
+
+    #[inline(always)]
+    const fn refuses_in_64_bits(&self, used: u64, now_ns: u64, cost: u64) -> bool {
+        cost > self.burst || used > now_ns + (self.burst - cost) * self.period
+    }
+
     /// Whether a bucket's checks fit 64 bits.
     pub(crate) const fn is_narrow(&self) -> bool {
         self.is_narrow
-    }
-
-    /// [`check`](Prepared::check) of what `value` has become by a batch, and whether the batch with `cost` more, at its
-    /// own time, leaves what an admission now does.
-    #[inline(always)]
-    pub(crate) const fn check_batched(
-        &self,
-        value: u128,
-        batch: Batch,
-        now: Moment,
-        cost: u64,
-    ) -> (Verdict, bool) {
-        let verdict = self.check(self.applied(value, batch.moment, batch.sum), now, cost);
-        let is_grown = match verdict {
-            Verdict::Allowed { new_value } => {
-                self.applied(value, batch.moment, batch.sum + cost) == new_value
-            }
-            Verdict::Refused | Verdict::Never => true,
-        };
-        (verdict, is_grown)
     }
 
     /// [`applied`](Self::applied) for a sliding window. By itself, so that the rest stays small.

@@ -81,7 +81,7 @@ impl Sliding {
     }
 
     /// What `value` says at its window's start.
-    const fn stored(prepared: &Prepared, value: u128) -> Self {
+    pub(super) const fn stored(prepared: &Prepared, value: u128) -> Self {
         let (bits, count_max) = (count_bits(prepared.period), count_max(prepared.period));
         let index_max = (1 << (VALUE_BITS - 2 * bits)) - 1;
         Self {

@@ -38,7 +38,7 @@
 mod stopped;
 
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{CALL_OF_SEVERAL, Error, Result};
 use crate::limiter_key::KeyState;
 use crate::region::{CHARGES, Region};
 use crate::session::SessionId;
@@ -47,9 +47,6 @@ use crate::table::{ROUNDS_MAX, field};
 #[cfg(all(not(loom), target_os = "linux"))]
 use crate::{limiter::overflow, region::LIMITS};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-
-/// What there is no room for, in errors.
-const WHAT: &str = "call of several limits at once";
 
 /// Words that one call can exchange.
 pub const CHARGED_MAX: usize = 8;
@@ -324,12 +321,15 @@ impl Engine {
             }
         }
         if used >= u64::from(share) && self.has_share() {
-            return Err(Error::ShareExceeded { what: WHAT, used });
+            return Err(Error::ShareExceeded {
+                what: CALL_OF_SEVERAL,
+                used,
+            });
         }
         (0..CHARGES)
             .find_map(|index| self.try_claim(index, by))
             .ok_or(Error::Full {
-                what: WHAT,
+                what: CALL_OF_SEVERAL,
                 cap: CHARGES.into(),
             })
     }

@@ -15,26 +15,24 @@
 //! | 8..48 | the limit, as [`Prepared::encode`] gives it | its claimant |
 //! | 48..56 | hash of the limiter's name, which seeds its keys' hash | its claimant |
 //! | 56..60 | the limiter name's cell | its claimant |
+//! | 60..64 | generation of the claimant's line, in full: whose share it counts against | its claimant |
 //! | 80..88 | *uses*, see [`super::uses`] | exchange |
 //! | 64..80 | *overflow bucket*: a state word as a key's ([`crate::limiter_key`]) | exchange |
 
 use super::{LimiterRef, settle};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, LIMIT_DEFINITION, Result};
 use crate::key::{self, Hasher};
 use crate::limit::{Limit, Moment, PREPARED_WORDS, Prepared};
 use crate::limiter_key::{KeyState, claimed_limit, reclaimed_at_ns};
 use crate::object::{Kind, Name, Objects, Plain};
 use crate::readable::Readable;
 use crate::region::{LIMITS, Region, header};
-use crate::session::SessionId;
+use crate::session::{SessionId, Sessions};
 use crate::sync::{Wide, Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::collections::HashMap;
-
-/// What there is no room for, in errors.
-const WHAT: &str = "limit definition";
 
 pub(super) const FREE: u64 = 0;
 const CLAIMED_SLOT: u64 = 1;
@@ -42,6 +40,7 @@ pub(super) const IN_USE: u64 = 2;
 /// In a control word: another limit took this one's place.
 pub(super) const REPLACED: u64 = 1 << 20;
 
+const CREATOR: usize = 60;
 const OVERFLOW: usize = 64;
 
 /// What a limit is for.
@@ -352,10 +351,15 @@ impl Engine {
     }
 
     fn claim_limit(&self, role: Role, by: SessionId) -> Result<(u32, u64)> {
+        let generation = Sessions::generation(&self.region, by);
         if self.has_share() {
             let is_its = |id: &u32| {
                 let word = self.limit_control(*id).load(Acquire);
-                word & 3 != FREE && SessionId::from_bits(word >> 2) == by
+                // Relaxed here and below: for counting.
+                let creator = self.region.half(self.region.limit_at(*id) + CREATOR);
+                word & 3 != FREE
+                    && SessionId::from_bits(word >> 2) == by
+                    && creator.load(Relaxed) == generation
             };
             let used = || (0..LIMITS).filter(is_its).count() as u64;
             let share = self.share_of(LIMITS).into();
@@ -364,7 +368,10 @@ impl Engine {
             }
             let used = used();
             if used >= share {
-                return Err(Error::ShareExceeded { what: WHAT, used });
+                return Err(Error::ShareExceeded {
+                    what: LIMIT_DEFINITION,
+                    used,
+                });
             }
         }
         let hint = match role {
@@ -397,12 +404,15 @@ impl Engine {
                     .compare_exchange(word, claimed, AcqRel, Relaxed)
                     .is_ok()
                 {
+                    self.region
+                        .half(self.region.limit_at(id) + CREATOR)
+                        .store(generation, Relaxed);
                     return Ok((id, claimed));
                 }
             }
         }
         Err(Error::Full {
-            what: WHAT,
+            what: LIMIT_DEFINITION,
             cap: LIMITS.into(),
         })
     }

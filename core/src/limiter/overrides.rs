@@ -308,6 +308,7 @@ impl Engine {
             if let Some(found) = said {
                 self.settle_key(limiter, key, &now_ns)?;
                 self.free_if_idle(&found);
+                self.look_for_long_names();
                 return Ok(chosen.current.is_some());
             }
         }

@@ -308,6 +308,8 @@ fn property_11_an_override_for_which_there_is_no_limit_leaves_no_object() {
         ),
         "{error}"
     );
+    // No cap of the region is that of limits.
+    assert!(!error.to_string().contains("resize"), "{error}");
     assert_eq!(engine.objects.live_count(&engine.region), before);
 }
 
