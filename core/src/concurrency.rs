@@ -131,8 +131,11 @@ impl Engine {
         let object = self.object(Kind::Concurrency, &name);
         let found = self.find_object(&object).map(|found| found.cell);
         let limiter = found.map(|cell| ConcurrencyRef { cell });
-        // Read anew: it is the limiter's by now, and for good.
-        Ok(limiter.filter(|limiter| self.rule(*limiter).is_ok()))
+        let limiter = limiter.filter(|limiter| self.rule(*limiter).is_ok());
+        // Found again, since until somebody says its capacity it may make room, also for another one: from then on
+        // it is the limiter's for good.
+        let again = self.find_object(&object).map(|found| found.cell);
+        Ok(limiter.filter(|limiter| again == Some(limiter.cell)))
     }
 
     /// How many of each key there can be at once now. One load.

@@ -1,7 +1,6 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
 //! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
-//! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
 //! in [`change`], how a key has one of its own in [`overrides`] and [`uses`], how a place is taken ahead in
 //! [`reserve`], an admission given back in [`refund`] and several taken together in [`several`]; what a limit means
 //! is in [`crate::limit`].
@@ -368,16 +367,18 @@ impl Engine {
             state: KeyState(bucket),
             is_overflow: true,
         };
-        let found = match by {
-            Some(by) => {
-                let actor = self.actor(by, self.region.caps().limiter_keys);
-                self.limiter_keys
-                    .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns)
-            }
-            None => match self.limiter_keys.find(&self.region, entry.hash, &entry) {
+        let found = if let Some(by) = by {
+            let actor = self.actor(by, self.region.caps().limiter_keys);
+            self.limiter_keys
+                .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns)
+        } else {
+            // One whose insertion was decided before starts from what the bucket was then.
+            self.limiter_keys.finish_at(&self.region, entry.hash);
+            let found = self.limiter_keys.find(&self.region, entry.hash, &entry);
+            match found {
                 Some(found) => Ok(found),
                 None => return Ok(Some((without_room, overriding))),
-            },
+            }
         };
         match found {
             Ok(found) if KeyState(found.state).is_engaged() => {

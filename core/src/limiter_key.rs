@@ -353,10 +353,12 @@ impl<'a> LimiterKey<'a> {
         if limiter::name_cell(region, KeyState(state).limit()) == self.limiter.cell {
             return true;
         }
-        // Acquire: the reads above come before the one below. Unchanged means that the limit's slot had not
-        // gone to another limiter before its name was read.
+        // Acquire: the reads above come before the one below. The same generation means that the limit's slot had not
+        // gone to another limiter before its name was read. Not the same word: that may be another for a moment, and
+        // this one again when the caller exchanges it.
         fence(Acquire);
-        line.state().load() != state
+        let now = KeyState(line.state().load());
+        now.released().tag() != KeyState(state).released().tag()
     }
 
     #[inline(always)]

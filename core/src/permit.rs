@@ -202,6 +202,9 @@ pub(crate) fn for_each(region: &Region, cell: u32, mut visit: impl FnMut(u32, Pe
 /// Sees to it that the permit which the pool's word `raw`, at `at`, names last has followed. Before each
 /// exchange of the word but one that keeps its step.
 pub(crate) fn follow_step(region: &Region, at: usize, cell: u32, raw: u128) {
+    if !is_pooled(raw) {
+        return;
+    }
     let (index, from) = match Pool::decode(raw).step {
         Step::Joined(index) => (index, CLAIMED),
         Step::Left(index) => (index, ENDED),

@@ -4,10 +4,11 @@ use super::{ConcurrencyRef, Rule};
 use crate::admission::{Asker, Wants};
 use crate::engine::Engine;
 use crate::lock::{Attempt, Grant, HoldOf};
-use crate::object::Name;
+use crate::object::{Name, Objects};
 use crate::region::Caps;
 use crate::session::SessionId;
 use crate::stopped::engine;
+use crate::table::Flavour as _;
 use core::sync::atomic::Ordering::Relaxed;
 
 const LEASE: u64 = 30_000_000_000;
@@ -172,4 +173,31 @@ fn property_15_one_that_comes_late_decides_nothing_for_another_use_of_its_permit
     assert_eq!(last.permit(), late.permit());
     assert!(!scene.stands(&late));
     assert!(engine.is_held(&last, 0));
+}
+
+#[test]
+fn property_15_one_that_counts_members_leaves_a_cell_alone_that_is_being_claimed_by_then() {
+    let scene = Scene::new(1);
+    let engine = &scene.engine;
+    let Attempt::Granted(grant) = scene.get(1) else {
+        panic!("nobody has any");
+    };
+    // Stopped: it found no room, and has yet to look at the members.
+    let found = engine.find_slots(&scene.name, scene.me, 0).unwrap();
+    engine.release(&grant, || 0);
+    let word = engine.region.wide(found.at);
+    assert!(
+        engine
+            .objects
+            .reclaim(&engine.region, found.cell, word.load())
+    );
+    let claim = crate::table::Claim {
+        session: scene.me,
+        home: 1,
+        payload: 0,
+    };
+    let claimed = Objects::claimed(word.load(), claim);
+    word.compare_exchange(word.load(), claimed).unwrap();
+    let _ = engine.reap(found.cell, found.state, scene.me, 0, true);
+    assert_eq!(word.load(), claimed);
 }

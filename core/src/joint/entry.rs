@@ -313,8 +313,18 @@ fn value_word(region: &Region, at: usize, index: usize) -> &Wide {
 
 #[inline(always)]
 fn value(region: &Region, at: usize, index: usize) -> Value {
-    // In halves, which differ in time only if the state does from what it was before; all who use it ask.
+    // In halves, which while the entry is open differ in time only if the state does from what it was before; all who
+    // use it ask, or exchange the value.
     Value(value_word(region, at, index).load_in_halves())
+}
+
+/// The same for one who has read `state`, be it closed: then the value may change while the state stays.
+#[inline(always)]
+fn value_by(region: &Region, at: usize, index: usize, state: State) -> Value {
+    if state.is_closed() {
+        return Value(value_word(region, at, index).load());
+    }
+    value(region, at, index)
 }
 
 #[inline(always)]
@@ -345,7 +355,7 @@ fn used(
 pub(crate) fn seen(region: &Region, limits: &Limits, at: usize, state: State) -> Option<Values> {
     let mut all = [0; LIMITS_MAX];
     for (i, limit) in limits.iter().enumerate() {
-        all[i] = used(region, limit, i, state, value(region, at, i))?;
+        all[i] = used(region, limit, i, state, value_by(region, at, i, state))?;
     }
     // Acquire: the values that were read were this state's.
     fence(Acquire);
@@ -582,7 +592,7 @@ fn replace(region: &Region, at: usize, index: usize, generation: u64, make: impl
 /// Whether the values of an entry belong to its state.
 pub(crate) fn is_sound(region: &Region, limits: &Limits, at: usize, state: State) -> bool {
     (limits.iter().enumerate())
-        .all(|(i, limit)| used(region, limit, i, state, value(region, at, i)).is_some())
+        .all(|(i, limit)| used(region, limit, i, state, value_by(region, at, i, state)).is_some())
 }
 
 /// Fails if the values of the entry at `at` do not belong to its state, as far as that is still `state`.
@@ -624,7 +634,7 @@ pub(crate) fn set(region: &Region, at: usize, values: &Values) {
 pub(crate) fn full_at_ns(region: &Region, limits: &Limits, at: usize, state: State) -> Option<u64> {
     let mut latest_ns = 0;
     for (i, limit) in limits.iter().enumerate() {
-        let used = used(region, limit, i, state, value(region, at, i))?;
+        let used = used(region, limit, i, state, value_by(region, at, i, state))?;
         latest_ns = latest_ns.max(limit.full_at_ns(used, region.base_unix_ns()));
     }
     Some(latest_ns)

@@ -169,7 +169,7 @@ pub(crate) fn settle(region: &Region, at: usize) -> Result<u128> {
         }
         let mark = Mark::of(state);
         if last != Some(mark) {
-            (last, looks_left) = (Some(mark), LOOKS);
+            (last, looks_left, doubts) = (Some(mark), LOOKS, 0);
         }
         let word_of_charge = control(region, mark.charge);
         // Acquire: after the engaged word, so that it is of that claim or a later one; and pairs with the exchange that

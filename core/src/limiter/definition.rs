@@ -461,7 +461,9 @@ impl Engine {
         let bucket = overflow(&self.region, id);
         for _ in 0..ROUNDS_MAX {
             let before = bucket.load();
+            // A late call of several limits may have engaged it, that found it under the limit before.
             let next = KeyState(before)
+                .released()
                 .next_generation()
                 .with_value(0)
                 .with_limit(id, 0)

@@ -342,9 +342,9 @@ impl Engine {
             let found = self.find_object(&object);
             let chosen = found.map(|found| Chosen::decode(found.state));
             let Some((found, slot)) = found.zip(chosen.and_then(|chosen| chosen.current)) else {
-                let entry = LimiterKey::new(self, limiter, key);
-                let cell = self.limiter_keys.find(&self.region, entry.hash, &entry);
-                if cell.is_some_and(|cell| self.is_of_overrides(KeyState(cell.state).limit())) {
+                let cell = self.find_key(limiter, key)?;
+                if cell.is_some_and(|(_, cell)| self.is_of_overrides(KeyState(cell.state).limit()))
+                {
                     self.settle_key(limiter, key, &now_ns)?;
                 }
                 return Ok(None);
@@ -389,23 +389,18 @@ impl Engine {
     fn settle_key(&self, limiter: &LimiterRef, key: &[u8], now_ns: &dyn Fn() -> u64) -> Result<()> {
         // Pairs with the fence in `limit_of_new`, and with that in `move_key`.
         fence(SeqCst);
-        let entry = LimiterKey::new(self, limiter, key);
-        self.limiter_keys.finish_at(&self.region, entry.hash);
-        let mut has_changed = false;
+        let hash = LimiterKey::new(self, limiter, key).hash;
+        self.limiter_keys.finish_at(&self.region, hash);
         for _ in 0..ROUNDS_MAX {
-            let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
+            let Some((limiter, found)) = self.find_key(limiter, key)? else {
                 return Ok(());
             };
             if KeyState(found.state).is_engaged() {
                 settle(&self.region, found.at)?;
-            } else if self.move_key(limiter, key, &found, now_ns()) {
-                // By us or by somebody else, unless it was engaged meanwhile, and so may be in the same word again.
-                has_changed |= settle(&self.region, found.at)? != found.state;
-            } else if has_changed {
+            } else if self.move_key(&limiter, key, &found, now_ns()) {
+                // Look where it is now.
+            } else if self.outdate(found.at, found.state)? {
                 return Ok(());
-            } else {
-                self.outdate(found.at, found.state)?;
-                has_changed = true;
             }
         }
         Err(Error::Damaged {
@@ -413,17 +408,40 @@ impl Engine {
         })
     }
 
-    /// Puts the key at `at` in another word than `state`, which is not engaged, if it still is in that one: exchanges
-    /// prepared from it fail from here on.
-    pub(super) fn outdate(&self, at: usize, state: u128) -> Result<()> {
-        let next = KeyState(state).next_generation();
+    /// The cell of a key of the limiter, engaged or not, and the limiter by its limit of now; `None` if it has none.
+    fn find_key(&self, limiter: &LimiterRef, key: &[u8]) -> Result<Option<(LimiterRef, Found)>> {
+        let mut limiter = limiter.clone();
         for _ in 0..ROUNDS_MAX {
-            // Losing means that it is in another word already, unless that was the engaged form, after which it
-            // may be in the same again.
-            if self.region.wide(at).compare_exchange(state, next.0).is_ok()
-                || settle(&self.region, at)? != state
-            {
-                return Ok(());
+            let entry = LimiterKey::new(self, &limiter, key);
+            let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
+                return Ok(None);
+            };
+            // Asked after the key's word was read: the slots were the limiter's then. A slot that it had before may
+            // be another's by now, and a cell under that of the other's.
+            if self.is_current_limit(&limiter) {
+                return Ok(Some((limiter, found)));
+            }
+            limiter = self.reopened(&limiter)?;
+        }
+        Err(Error::Damaged {
+            what: "a limiter never settles",
+        })
+    }
+
+    /// Puts the key at `at`, which was in the word `state`, not engaged, in its next generation: exchanges prepared from
+    /// any word before fail from here on. `false` if it is in another already, or gone.
+    pub(super) fn outdate(&self, at: usize, state: u128) -> Result<bool> {
+        let (mut now, tag) = (KeyState(state), KeyState(state).tag());
+        for _ in 0..ROUNDS_MAX {
+            let next = now.next_generation();
+            if self.region.wide(at).compare_exchange(now.0, next.0).is_ok() {
+                return Ok(true);
+            }
+            // Losing may mean but a check, or a call of several limits: given back, or called off, the word is the same
+            // again.
+            now = KeyState(settle(&self.region, at)?);
+            if now.tag() != tag {
+                return Ok(false);
             }
         }
         Err(Error::Damaged {
@@ -432,7 +450,7 @@ impl Engine {
     }
 
     /// Brings a key that was found under the limit that it is to be under, if it is under another one on account of
-    /// an override. `false` if it is where it belongs.
+    /// an override. `false` if it is where it belongs; else look for it again.
     pub(super) fn move_key(
         &self,
         limiter: &LimiterRef,
@@ -445,6 +463,10 @@ impl Engine {
         fence(SeqCst);
         let state = KeyState(found.state);
         debug_assert!(!state.is_engaged(), "whoever found it settles it first");
+        if name_cell(&self.region, state.limit()) != limiter.cell {
+            // It was found under a slot that is another limiter's by now, and so may be the key.
+            return true;
+        }
         let to = match self.override_for(limiter, key) {
             Some(to) if to.id != state.limit() => to,
             None if self.is_of_overrides(state.limit()) => {

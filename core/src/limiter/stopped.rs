@@ -4,9 +4,10 @@
 use super::*;
 use crate::limiter_key::claimed_limit;
 use crate::object::Kind;
-use crate::region::{Caps, LIMITS};
+use crate::region::{CELLS_PER_BLOCK, Caps, LIMITS};
 use crate::session::Process;
-use crate::table::{CLAIMED, Claim, EMPTY, Flavour as _, Found};
+use crate::table::{CLAIMED, CellOwner, Claim, EMPTY, Entry as _, Flavour as _, Found};
+use core::sync::atomic::Ordering::Release;
 use std::cell::Cell;
 
 const SECOND: u64 = 1_000_000_000;
@@ -52,6 +53,31 @@ impl Engine {
         let word = self.limiter_keys.state(&self.region, cell);
         word.compare_exchange(empty, claimed).unwrap();
         (cell, claimed)
+    }
+
+    /// The steps of inserting a key up to the one that decides.
+    fn claim_to_insert(&self, entry: &LimiterKey<'_>, by: SessionId) -> u32 {
+        let home = self.limiter_keys.home(entry.hash);
+        let cell = home * CELLS_PER_BLOCK;
+        let at = self.limiter_keys.at(cell);
+        let claim = Claim {
+            session: by,
+            home,
+            payload: entry.payload(),
+        };
+        let (word, section) = (self.region.wide(at), LimiterKeys::section(&self.region));
+        self.region.reach(section, home).unwrap();
+        let claimed = LimiterKeys::claimed(word.load(), claim);
+        word.compare_exchange(word.load(), claimed).unwrap();
+        let owner = CellOwner {
+            table: LimiterKeys::COUNTER as u8,
+            cell,
+            incarnation: 0,
+        };
+        entry.write(&self.region, at, home, owner).unwrap();
+        let insertion = self.region.word(section.at(home));
+        insertion.store(u64::from(cell + 1), Release);
+        cell
     }
 
     /// Names another limit, as whoever changes it does before it looks for keys under the old one.
@@ -256,4 +282,44 @@ fn property_12_old_references_decide_by_the_new_limit_though_its_changer_died() 
         (true, 2)
     );
     assert!(!engine.hit(&first, "k", me, 0).decision.is_allowed());
+}
+
+#[test]
+fn property_12_a_key_of_another_limiter_that_changes_meanwhile_is_not_taken_for_the_one_looked_for()
+{
+    let (engine, me) = engine(64);
+    let (first, other) = (
+        engine.set("l", "9/day", me),
+        engine.set("other", "9/day", me),
+    );
+    let _ = engine.hit(&other, "k", me, 0);
+    let its = LimiterKey::new(&engine, &other, b"k");
+    let found = engine
+        .limiter_keys
+        .find(&engine.region, its.hash, &its)
+        .unwrap();
+    // A check of it gets in between the reads, and comes back by a refund: what is prepared from the word that was
+    // read first would succeed.
+    let _ = engine.hit(&other, "k", me, 0);
+    let wanted = LimiterKey::new(&engine, &first, b"k");
+    let line = engine.region.line(found.at);
+    assert!(!wanted.matches(&engine.region, line, found.state));
+}
+
+#[test]
+fn property_12_a_key_whose_insertion_is_decided_is_not_decided_on_as_one_without_room() {
+    let (engine, me) = engine(64);
+    let limiter = engine.set("l", "9/day", me);
+    let entry = LimiterKey::new(&engine, &limiter, b"k");
+    // Stopped: the key's cell is claimed and written, its insertion decided, and the bucket's level read.
+    let cell = engine.claim_to_insert(&entry, me);
+    let level = first_value(&engine.region, limiter.id);
+    let (ask, mut under) = (Ask::check(1), limiter.clone());
+    let place = (0..2).find_map(|_| engine.place(&mut under, &entry, ask, None, 0).unwrap());
+    let (place, _) = place.unwrap();
+    assert!(
+        !place.is_overflow,
+        "what it takes is not counted in {level}"
+    );
+    assert_eq!(place.at, engine.limiter_keys.at(cell));
 }

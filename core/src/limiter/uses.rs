@@ -211,7 +211,7 @@ impl Engine {
                     // In a damaged region it stays engaged.
                     let _ = settle(region, at).and_then(|state| match phase(state) {
                         LIVE => self.outdate(at, state),
-                        _ => Ok(()),
+                        _ => Ok(false),
                     });
                 }
                 _ => {}
@@ -245,7 +245,10 @@ impl Engine {
             // used.
             let now_ns = self.region.latest_ns();
             let found = Found { cell, at, state };
-            self.move_key(&limiter, &key, &found, now_ns);
+            if !self.move_key(&limiter, &key, &found, now_ns) {
+                // We are late: somebody else freed the slot, and it is another limit's by now.
+                return;
+            }
         }
     }
 }

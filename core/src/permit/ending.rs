@@ -50,7 +50,10 @@ impl Engine {
         let limiter = self.limiter_of(cell);
         for _ in 1..LOOKS {
             match self.reap_once(cell, raw, limiter, by, now_ns, probe) {
-                Reaped::Alive { raw: later, .. } if limiter.is_some() && later != raw => {
+                // If it is still a pool: the entry may have been reclaimed, and its cell claimed anew.
+                Reaped::Alive { raw: later, .. }
+                    if limiter.is_some() && later != raw && is_pooled(later) =>
+                {
                     raw = later;
                 }
                 reaped => return reaped,
@@ -91,7 +94,11 @@ impl Engine {
                     is_certain = false;
                     Verdict::Stands
                 }
-                Some(limiter) => self.verdict(index, permit, || self.serial_of(limiter), now_ns),
+                // By the limiter that the cell is of now: for as long as it has this member, it is of no other.
+                Some(_) => {
+                    let serial = || self.serial_of(self.limiter_of(cell)?);
+                    self.verdict(index, permit, serial, now_ns)
+                }
             };
             match verdict {
                 Verdict::Void => {

@@ -417,3 +417,35 @@ fn property_15_a_key_gets_and_loses_an_override_though_a_call_that_has_engaged_i
         engine.check_is_sound();
     }
 }
+
+#[test]
+fn property_15_a_limit_is_fresh_though_a_stopped_call_engages_the_bucket_of_the_one_whose_slot_it_has()
+ {
+    for is_taken in [false, true] {
+        let (engine, me) = engine(1);
+        let limiter = engine.set_limit("9/day", me);
+        assert!(!engine.take_one(&limiter, "full", 1, me).is_overflow);
+        let set = |key: &str, text: &str| {
+            let limit = text.parse().unwrap();
+            engine.set_override(&limiter, key.as_bytes(), limit, me, || 0)
+        };
+        set("a", "99/day").unwrap();
+        assert!(engine.take_one(&limiter, "a", 1, me).is_overflow);
+        let own = engine.override_for(&limiter, b"a").unwrap();
+        // Stopped: it has yet to engage that bucket. The limit is no key's any more, and its slot is free.
+        let begun = engine.begin_charge(&own, &["a"], me);
+        assert!(engine.clear_override(&limiter, b"a", || 0).unwrap());
+        engine.free_unnamed_overrides();
+        let word = begun.engage(0).unwrap();
+        assert!(!is_taken || begun.charge.decide());
+        set("b", "77/day").unwrap();
+        assert_eq!(engine.override_for(&limiter, b"b").unwrap().id, own.id);
+        let checked = engine.take_one(&limiter, "b", 1, me);
+        assert!(checked.is_overflow);
+        assert_eq!(checked.decision.remaining(), 76, "nothing of it is used");
+        assert!(!begun.finish(0, word, is_taken));
+        begun.charge.free();
+        assert_eq!(engine.left(&limiter, "b"), 76, "nor of the one before");
+        engine.check_is_sound();
+    }
+}

@@ -334,3 +334,72 @@ fn property_9_pairs_that_run_together_alike_are_different_keys() {
     }
     assert!(engine.check_region().findings.is_empty());
 }
+
+#[test]
+fn property_12_a_move_prepared_before_an_override_was_set_fails_though_a_check_got_in_between_and_came_back()
+ {
+    let (engine, me) = engine();
+    let limiter = engine.open("l", "3/day", me);
+    engine.give(&limiter, "k", "9/day", me);
+    assert_eq!(engine.most(&limiter, "k", me), 9);
+    // Somebody finds no override, and the key under one, and is stopped.
+    engine.clear_and_die(&limiter, "k");
+    let prepared = engine.prepare_move(&limiter, "k", limiter.id);
+    // Whoever sets it anew finds the key where it belongs, and a check gets in between.
+    let found = engine.cell(&limiter, "k");
+    let checked = engine.check(&limiter, b"k", 1, me, 0).unwrap();
+    engine.outdate(found.at, found.state).unwrap();
+    let _ = engine.refund(&limiter, checked, || 0).unwrap();
+    assert!(engine.is_late(&prepared), "the key leaves its override");
+}
+
+#[test]
+fn property_12_an_override_set_by_a_reference_from_before_a_change_takes_no_key_of_the_limiter_that_has_the_slot_by_now()
+ {
+    let (engine, me) = engine();
+    let stale = engine.open("l", "3/day", me);
+    let fresh = engine.open("l", "4/day", me);
+    // Each change takes the next slot.
+    let other = (0..2 * LIMITS)
+        .map(|i| engine.open("other", ["1/day", "1/hour"][i as usize % 2], me))
+        .find(|other| other.id == stale.id)
+        .unwrap();
+    let keys: Vec<_> = (0..10).map(|i| format!("key {i}")).collect();
+    for key in &keys {
+        assert_eq!(engine.most(&other, key, me), 1);
+    }
+    // Some lie where a search for the same key of the first limiter passes by.
+    for key in &keys {
+        engine.give(&stale, key, "9/day", me);
+        assert_eq!(
+            engine.override_of(&stale, key.as_bytes(), || 0).unwrap(),
+            Some(limit("9/day"))
+        );
+    }
+    for key in &keys {
+        let checked = engine.check(&other, key.as_bytes(), 1, me, 0).unwrap();
+        assert_eq!(
+            (checked.decision.limit(), checked.decision.is_allowed()),
+            (1, false)
+        );
+    }
+    assert_eq!(engine.most(&fresh, &keys[0], me), 9);
+    assert!(engine.check_region().findings.is_empty());
+}
+
+#[test]
+fn property_12_a_key_of_another_limiter_that_was_found_by_a_reference_from_before_a_change_is_not_moved()
+ {
+    let (engine, me) = engine();
+    let (limiter, other) = (
+        engine.open("l", "3/day", me),
+        engine.open("other", "1/day", me),
+    );
+    engine.give(&limiter, "k", "9/day", me);
+    assert_eq!(engine.most(&other, "k", me), 1);
+    // As if its slot had been the first limiter's when the search began.
+    let found = engine.cell(&other, "k");
+    engine.move_key(&limiter, b"k", &found, 0);
+    let state = engine.region.wide(found.at).load();
+    assert_eq!(state, found.state, "it is another limiter's");
+}
