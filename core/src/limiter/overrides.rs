@@ -40,7 +40,7 @@ use super::{Checked, LimiterRef, prepared, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::limit::{Algorithm, Limit, convert};
+use crate::limit::{Limit, convert};
 use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
 use crate::object::{Kind, Name, Objects, Plain, Wanted, parts_of_pair};
 use crate::region::{LIMITS, Region};
@@ -465,12 +465,5 @@ impl Engine {
         let _ = word.compare_exchange(state.0, after.0);
         self.limiter_keys.stir(&self.region);
         true
-    }
-}
-
-impl LimiterRef {
-    /// Whether what is asked can be had of the limit at all.
-    pub(super) fn can_decide(&self, ask: Ask) -> bool {
-        ask.wait_ns_max.is_none() || self.limit().algorithm() != Algorithm::SlidingWindow
     }
 }

@@ -14,8 +14,9 @@
 //! A single word needs no charge: exchanging it decides.
 
 use super::charge::{CHARGED_MAX, Charge};
+use super::place::Place;
 use super::reserve::Ask;
-use super::{Checked, LimiterRef, Place, settle};
+use super::{Checked, LimiterRef, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
@@ -285,27 +286,6 @@ impl Engine {
         }
         parts.sort();
         Ok(true)
-    }
-
-    /// The common case: a key that is there, undisturbed.
-    fn place_known(&self, entry: &LimiterKey<'_>) -> Option<(Place, Option<LimiterRef>)> {
-        let first = self
-            .limiter_keys
-            .find_first(&self.region, entry.hash, entry);
-        let own = match first {
-            Some((line, _, state)) => Some((line, state)),
-            None => self.find_beyond(entry.limiter, entry.key, entry.hash),
-        };
-        let Some((line, state)) = own else {
-            let (limiter, found) = self.find_overridden(entry)?;
-            return Some((Place::of(&found), Some(limiter)));
-        };
-        let place = Place {
-            at: self.region.offset_of(line),
-            state: KeyState(state),
-            is_overflow: false,
-        };
-        Some((place, None))
     }
 
     fn charge_round(
