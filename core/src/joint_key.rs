@@ -1,7 +1,7 @@
 //! The joint keys table: one 128-byte cell, two lines, for each key of each limiter of limits declared together.
 //!
-//! Owns what a cell is and when it is idle. What its words mean to a check, and the steps between their states, are
-//! in [`crate::joint::entry`]; here are the rest of the state word's bits:
+//! Owns what a cell is and when it is idle. The words of a live one are in [`crate::joint::state`], the steps between
+//! their states in [`crate::joint::entry`]. Before and after, the state word has:
 //!
 //! | phase | bits |
 //! |---|---|
@@ -15,10 +15,10 @@
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::joint::entry::{self, GENERATION, State};
+use crate::joint::entry;
+use crate::joint::state::{GENERATION, State};
 use crate::joint::{JointRef, definition};
 use crate::key;
-use crate::limit::Moment;
 use crate::limiter_key::{LimiterKeys, reclaimed_at_ns};
 use crate::region::memory::Line;
 use crate::region::{Region, Section};
@@ -101,10 +101,7 @@ impl Flavour for JointKeys {
         // Of limits that cannot be read nobody can ask for a key.
         if let Some(limits) = definition::limits(region, id) {
             let level = entry::level(region, &limits, definition::overflow_at(region, id));
-            let moment = Moment {
-                now_ns: reclaimed_at_ns(region),
-                base_ns: region.base_unix_ns(),
-            };
+            let moment = region.moment(reclaimed_at_ns(region));
             let generation = state.generation();
             entry::begin(region, &limits, at, claimed, generation, |i, limit| {
                 if moment.now_ns == 0 {

@@ -135,14 +135,6 @@ impl Checked {
 }
 
 impl Engine {
-    #[inline(always)]
-    fn moment(&self, now_ns: u64) -> Moment {
-        Moment {
-            now_ns,
-            base_ns: self.region.base_unix_ns(),
-        }
-    }
-
     /// Checks `cost` of `key` against the limiter, and takes it if allowed. One load and one exchange
     /// on one line when the key is there; no write when refused.
     #[inline]
@@ -214,7 +206,7 @@ impl Engine {
         if self.region.word(limiter.control_at).load(Acquire) != limiter.control {
             return None;
         }
-        let moment = self.moment(now_ns);
+        let moment = self.region.moment(now_ns);
         let value = state.value();
         let (verdict, wait_ns) = ask.decide(&limiter.prepared, value, moment);
         let mut after = state;
@@ -290,7 +282,7 @@ impl Engine {
         now_ns: u64,
     ) -> Option<Checked> {
         let state = KeyState(bucket);
-        let moment = self.moment(now_ns);
+        let moment = self.region.moment(now_ns);
         let (verdict, wait_ns) = ask.decide(&limiter.prepared, state.value(), moment);
         let after = match verdict {
             Verdict::Allowed { new_value } if ask.cost != 0 => state.admitted(new_value),
@@ -321,7 +313,7 @@ impl Engine {
                 limiter = self.reopened(&limiter)?;
                 continue;
             }
-            let moment = self.moment(now_ns);
+            let moment = self.region.moment(now_ns);
             let entry = LimiterKey::new(self, &limiter, key);
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
                 let overriding = self.override_for(&limiter, key);

@@ -16,6 +16,7 @@
 //! | 384..512 | *overflow*: an entry ([`super::entry`]), of all keys that found no room | exchange |
 
 use super::entry::{self, LIMITS_MAX};
+use super::state::State;
 use super::{JointRef, Limits};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -246,7 +247,7 @@ impl Engine {
         let mut keys = vec![0; JOINTS as usize];
         self.joint_keys.for_each(&self.region, |_, _, state| {
             if phase(state) == LIVE {
-                keys[(entry::State(state).definition() % JOINTS) as usize] += 1;
+                keys[(State(state).definition() % JOINTS) as usize] += 1;
             }
         });
         self.objects.for_each(&self.region, |_, at, state| {
@@ -271,7 +272,7 @@ impl Engine {
 
     /// Whether a live cell of the joint keys table says what such a cell says.
     pub(crate) fn is_joint_key_sound(&self, at: usize, state: u128) -> bool {
-        let state = entry::State(state);
+        let state = State(state);
         limits(&self.region, state.definition())
             .is_some_and(|limits| entry::check_sound(&self.region, &limits, at, state).is_ok())
     }
@@ -283,7 +284,7 @@ impl Engine {
 pub(crate) fn settle(region: &Region) {
     for id in 0..JOINTS {
         let at = overflow_at(region, id);
-        let state = entry::State(region.wide(at).load());
+        let state = State(region.wide(at).load());
         if let Some(limits) = limits(region, id)
             && !(phase(state.0) == LIVE && entry::is_sound(region, &limits, at, state))
         {

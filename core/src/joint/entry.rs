@@ -1,7 +1,7 @@
 //! One entry of limits declared together: its words, and every step from one state of them to the next.
 //!
-//! Owns the protocol. Knows no names and finds no entry; whose it is, a key's cell or a definition's
-//! overflow, makes no difference here.
+//! Owns the protocol. Finds no entry, and knows no names: whether it is a key's cell or a definition's overflow
+//! makes no difference here.
 //!
 //! # The words
 //!
@@ -11,14 +11,8 @@
 //! | 16..32 | the key ([`crate::joint_key`]); of an overflow not used |
 //! | 32..48 … 112..128 | *values*, one for each limit, in their order: two to the first line |
 //!
-//! | word | bits |
-//! |---|---|
-//! | state, LIVE | 0..3 phase, 3..8 key length, 8 closed, 11..23 definition, 23..43 generation, 43..69 *sum*, 69..128 *then* |
-//! | value | 0..43 tag, 43..128 a value of its limit ([`crate::limit`]) |
-//!
-//! Sum and then are the entry's *batch*: so much was admitted at that time, by every limit. A value includes all
-//! batches up to some generation, which the low 20 bits of its tag name; the others count on where those come
-//! round, so that no value word ever comes back.
+//! The bits of the state and of a value are in [`super::state`]. The state has the entry's *batch*: so much was
+//! admitted at that time, by every limit. A value includes all batches up to some generation.
 //!
 //! ```text
 //!                 exchange: the batch grows, or another takes its place
@@ -52,136 +46,20 @@
 //!   look at the state, says that both stayed.
 
 use super::Limits;
+use super::state::{COST_MAX, State, Value};
 use crate::error::{Error, Result};
-use crate::limit::{Batch, Moment, Prepared, TIME_NS_MAX, VALUE_BITS, Verdict};
+use crate::limit::{Prepared, TIME_NS_MAX, Verdict};
 use crate::region::Region;
 use crate::sync::{Wide, fence};
-use crate::table::{LIVE, ROUNDS_MAX, field, phase};
+use crate::table::{LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::Acquire;
 
 /// The most limits that are declared together.
 pub const LIMITS_MAX: usize = 6;
-const SUM_BITS: u32 = 26;
-/// The greatest cost of a call: 2^26 - 1, as much as a batch holds.
-pub const COST_MAX: u64 = (1 << SUM_BITS) - 1;
-
-const CLOSED: u128 = 1 << 8;
-pub(crate) const GENERATION: u32 = 23;
-const GENERATION_BITS: u32 = 20;
-const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
-const SUM: u32 = GENERATION + GENERATION_BITS;
-const THEN: u32 = SUM + SUM_BITS;
-const TAG_BITS: u32 = u128::BITS - VALUE_BITS;
 const VALUES: usize = 32;
-
-const _: () = assert!(THEN + TIME_NS_MAX.count_ones() == u128::BITS);
 
 /// What each limit has used, or its value; those past the last limit are 0.
 pub(crate) type Values = [u128; LIMITS_MAX];
-
-/// The state of a live entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State(pub(crate) u128);
-
-impl State {
-    /// Open, without a batch.
-    #[inline(always)]
-    pub(crate) fn open(key_len: u32, definition: u32, generation: u64) -> Self {
-        Self(
-            LIVE | u128::from(key_len) << 3
-                | u128::from(definition) << 11
-                | u128::from(generation & GENERATION_MASK) << GENERATION,
-        )
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_closed(self) -> bool {
-        self.0 & CLOSED != 0
-    }
-
-    /// The number of the definition, at most 12 bits.
-    #[inline(always)]
-    pub(crate) fn definition(self) -> u32 {
-        field(self.0, 11, 12) as u32
-    }
-
-    #[inline(always)]
-    pub(crate) fn generation(self) -> u64 {
-        field(self.0, GENERATION, GENERATION_BITS)
-    }
-
-    #[inline(always)]
-    fn sum(self) -> u64 {
-        field(self.0, SUM, SUM_BITS)
-    }
-
-    #[inline(always)]
-    fn then_ns(self) -> u64 {
-        (self.0 >> THEN) as u64
-    }
-
-    #[inline(always)]
-    fn batch(self, region: &Region) -> Batch {
-        Batch {
-            moment: moment(region, self.then_ns()),
-            sum: self.sum(),
-        }
-    }
-
-    #[inline(always)]
-    fn closed(self) -> Self {
-        Self(self.0 | CLOSED)
-    }
-
-    /// The same with another batch; the sum is at most [`COST_MAX`].
-    #[inline(always)]
-    fn with_batch(self, then_ns: u64, sum: u64) -> Self {
-        let then_ns = then_ns.min(TIME_NS_MAX);
-        Self(self.0 & ((1 << SUM) - 1) | u128::from(sum) << SUM | u128::from(then_ns) << THEN)
-    }
-
-    /// A closed one open again, now that its values include its batch.
-    fn opened(self, then_ns: u64, sum: u64) -> Self {
-        let generation = u128::from(self.generation().wrapping_add(1) & GENERATION_MASK);
-        let rest = self.0 & !CLOSED & !(u128::from(GENERATION_MASK) << GENERATION);
-        Self(rest | generation << GENERATION).with_batch(then_ns, sum)
-    }
-}
-
-/// The word of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Value(u128);
-
-impl Value {
-    #[inline(always)]
-    fn value(self) -> u128 {
-        self.0 >> TAG_BITS
-    }
-
-    fn tag(self) -> u64 {
-        field(self.0, 0, TAG_BITS)
-    }
-
-    /// Whether the last generation that it includes is `generation`.
-    #[inline(always)]
-    fn is_of(self, generation: u64) -> bool {
-        (self.0 as u64 ^ generation) & GENERATION_MASK == 0
-    }
-
-    /// Whether it includes all but the batch of `state`.
-    #[inline(always)]
-    fn is_before(self, state: State) -> bool {
-        self.is_of(state.generation().wrapping_sub(1))
-    }
-
-    /// The next word that includes `generation`, with another value.
-    fn next(self, generation: u64, value: u128) -> Self {
-        // From the last one on: at least one further, at most as many as there are generations.
-        let further = generation.wrapping_sub(self.tag()).wrapping_sub(1) & GENERATION_MASK;
-        let tag = self.tag().wrapping_add(further + 1) & ((1 << TAG_BITS) - 1);
-        Self(u128::from(tag) | value << TAG_BITS)
-    }
-}
 
 /// Which limits refused: bit i stands for the limit of index i.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,19 +88,11 @@ fn value(region: &Region, at: usize, index: usize) -> Value {
     Value(value_word(region, at, index).load_in_halves())
 }
 
-#[inline(always)]
-fn moment(region: &Region, now_ns: u64) -> Moment {
-    Moment {
-        now_ns,
-        base_ns: region.base_unix_ns(),
-    }
-}
-
 /// What the limit of `value` has used by `state`; `None` if the two do not belong together.
 #[inline(always)]
 fn used(region: &Region, limit: &Prepared, state: State, value: Value) -> Option<u128> {
     if value.is_before(state) {
-        let then = moment(region, state.then_ns());
+        let then = region.moment(state.then_ns());
         return Some(limit.applied(value.value(), then, state.sum()));
     }
     (state.is_closed() && value.is_of(state.generation())).then(|| value.value())
@@ -274,7 +144,7 @@ fn grown(
     now_ns: u64,
     values: &mut Values,
 ) -> Option<State> {
-    let (batch, grown) = (state.batch(region), state.sum() + cost);
+    let (batch, grown) = (state.batch(region.base_unix_ns()), state.sum() + cost);
     if cost == 0 || batch.sum == 0 || grown > COST_MAX || now_ns > TIME_NS_MAX {
         return None;
     }
@@ -300,8 +170,8 @@ fn check_any(
     now_ns: u64,
     values: &mut Values,
 ) -> Option<Refusals> {
-    let now = moment(region, now_ns);
-    let (batch, grown) = (state.batch(region), state.sum() + cost);
+    let now = region.moment(now_ns);
+    let (batch, grown) = (state.batch(region.base_unix_ns()), state.sum() + cost);
     let mut refusals = Refusals::default();
     let mut is_grown = grown <= COST_MAX;
     for (i, limit) in limits.iter().enumerate() {
@@ -370,7 +240,7 @@ fn include_in(region: &Region, limit: &Prepared, at: usize, index: usize, closed
     if !before.is_before(closed) || region.wide(at).load() != closed.0 {
         return;
     }
-    let then = moment(region, closed.then_ns());
+    let then = region.moment(closed.then_ns());
     let used = limit.applied(before.value(), then, closed.sum());
     let after = before.next(closed.generation(), used);
     // Losing means that somebody else did it.

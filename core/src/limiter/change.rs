@@ -182,7 +182,7 @@ impl Engine {
         let state = KeyState(state);
         // In a damaged region, what was used is not known.
         let value = change.limits.map_or(0, |(old, new)| {
-            convert(&old, state.value(), &new, self.moment(now_ns))
+            convert(&old, state.value(), &new, self.region.moment(now_ns))
         });
         // In another generation, so that it is no word that was there before should the limit change
         // back.
@@ -210,7 +210,12 @@ impl Engine {
         let (closed, before) = (from.load(), to.load());
         if phase(before) == CLAIMED && self.is_under_way(change) {
             let level = change.limits.map_or(0, |(old, new)| {
-                convert(&old, KeyState(closed).value(), &new, self.moment(now_ns))
+                convert(
+                    &old,
+                    KeyState(closed).value(),
+                    &new,
+                    self.region.moment(now_ns),
+                )
             });
             let open = KeyState(before & !7 | LIVE).with_value(level);
             let _ = to.compare_exchange(before, open.0);

@@ -22,7 +22,7 @@ use super::{LimiterRef, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher};
-use crate::limit::{Limit, Moment, PREPARED_WORDS, Prepared};
+use crate::limit::{Limit, PREPARED_WORDS, Prepared};
 use crate::limiter_key::{KeyState, claimed_limit, reclaimed_at_ns};
 use crate::object::{Kind, Name, Objects, Plain};
 use crate::readable::Readable;
@@ -137,10 +137,7 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
     if now_ns == 0 {
         return level;
     }
-    let moment = Moment {
-        now_ns,
-        base_ns: region.base_unix_ns(),
-    };
+    let moment = region.moment(now_ns);
     prepared(region, limit).map_or(level, |limit| limit.advanced(level, moment))
 }
 

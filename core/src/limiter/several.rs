@@ -239,7 +239,9 @@ impl Engine {
                 continue;
             }
             // As for one check whose key had to be looked for: not before what was reclaimed was idle.
-            let moment = self.moment(now_ns.max(reclaimed_at_ns(&self.region)));
+            let moment = self
+                .region
+                .moment(now_ns.max(reclaimed_at_ns(&self.region)));
             match self.charge_round(parts, by, near, moment)? {
                 Round::Taken => return Ok((true, moment)),
                 Round::Refused => return Ok((false, moment)),

@@ -62,7 +62,7 @@ impl Engine {
                 |found| (found.at, found.state),
             );
             let before = KeyState(state);
-            let moment = self.moment(0);
+            let moment = self.region.moment(0);
             let limit = prepared(&self.region, before.limit()).unwrap();
             let crate::limit::Verdict::Allowed { new_value } =
                 limit.check(before.value(), moment, 1)
