@@ -454,14 +454,10 @@ impl Engine {
             }
             _ => return false,
         };
+        let moment = self.region.moment(now_ns);
         // In a damaged region, what was used is not known.
         let value = prepared(&self.region, state.limit()).map_or(0, |from| {
-            convert(
-                &from,
-                state.value(),
-                &to.prepared,
-                self.region.moment(now_ns),
-            )
+            convert(&from, state.value(), &to.prepared, moment)
         });
         let after = state.with_limit(to.id, value).next_generation();
         // It may be idle sooner than was said: as in `refund`.
