@@ -114,8 +114,8 @@ impl Space {
     /// # Errors
     ///
     /// [`EngineError::ConcurrencyDiffers`](crate::EngineError::ConcurrencyDiffers) if the limiter allows another
-    /// number; [`Error::Engine`](crate::Error::Engine) also for a name or a number out of bounds, and when the region has no room
-    /// for it.
+    /// number; [`Error::Engine`](crate::Error::Engine) also for a name or a number out of bounds, and when the
+    /// region has no room for it.
     pub fn concurrency<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,

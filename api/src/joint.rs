@@ -36,8 +36,8 @@ impl JointDecision<'_> {
         self.0.refused_by()
     }
 
-    /// What the limit at this place says for itself, for as many as there are. Where another one refused and nothing was
-    /// taken, it allows what it would have admitted. It can't be refunded.
+    /// What the limit at this place says for itself, for as many as there are. Where another one refused and
+    /// nothing was taken, it allows what it would have admitted. It can't be refunded.
     pub fn of(&self, place: usize) -> Option<Decision> {
         self.0.checked(place).map(Decision::of)
     }
@@ -91,8 +91,9 @@ impl fmt::Debug for JointDecision<'_> {
 }
 
 impl JointLimiter {
-    /// Checks `cost` of `key` (1 to 1,024 bytes) against all limits, and takes it from all if all allow it; a cost of 0
-    /// takes nothing. A cost is at most 67,108,863 (2^26 - 1). Tens of nanoseconds, and no write when refused.
+    /// Checks `cost` of `key` (1 to 1,024 bytes) against all limits, and takes it from all if all allow it; a cost
+    /// of 0 takes nothing. A cost is at most 67,108,863 (2^26 - 1). Tens of nanoseconds, and no write when
+    /// refused.
     ///
     /// A region with no room for the key is no error: see [`JointDecision::is_overflow`].
     ///
@@ -212,8 +213,8 @@ impl Space {
     /// # Errors
     ///
     /// [`Error::Limit`] if one of `limits` is none;
-    /// [`EngineError::JointLimitsDiffer`](crate::EngineError::JointLimitsDiffer) if it has others, or these in another
-    /// order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits.
+    /// [`EngineError::JointLimitsDiffer`](crate::EngineError::JointLimitsDiffer) if it has others, or these in
+    /// another order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits.
     pub fn joint_limiter<N: AsRef<[u8]> + ?Sized, L: IntoLimit>(
         &self,
         name: &N,

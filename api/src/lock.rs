@@ -323,9 +323,9 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Takes over the hold with this token from whoever has it, with this handle's lease: how a hold
-    /// goes from one process to another. In the space that has it already, both are the same hold. [`Error::Lost`] if the lock is not held under this token, or its
-    /// lease is over.
+    /// Takes over the hold with this token from whoever has it, with this handle's lease: how a hold goes from one
+    /// process to another. In the space that has it already, both are the same hold. [`Error::Lost`] if the lock
+    /// is not held under this token, or its lease is over.
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         self.adopt_token_of(HoldOf::Lock, token)
     }

@@ -73,8 +73,8 @@ Examples:
 /// SIGKILL before the lease ends. If sprag is killed, CMD is killed with it. A sprag that is stopped can
 /// do neither: where a late write would do harm, let the resource check SPRAG_TOKEN.
 ///
-/// Several names are several locks, had all at once or not at all, in whatever order others name them. SPRAG_TOKEN has
-/// the token of each then, with a space between, and SPRAG_KEY the first name.
+/// Several names are several locks, had all at once or not at all, in whatever order others name them. SPRAG_TOKEN
+/// has the token of each then, with a space between, and SPRAG_KEY the first name.
 ///
 /// With --shared several hold the lock at once, and whoever wants it without waits for all of them. With --of
 /// NAME is a semaphore, which so many hold at once; with --key as well it is a limiter, and so many hold each KEY of
@@ -196,7 +196,8 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
-/// The exit code of arguments that `clap` refuses, for the subcommands that run a command; `None` for other subcommands.
+/// The exit code of arguments that `clap` refuses, for the subcommands that run a command; `None` for other
+/// subcommands.
 pub(crate) fn usage_code(args: impl IntoIterator<Item = OsString>) -> Option<i32> {
     let mut args = args.into_iter().skip(1);
     loop {

@@ -212,9 +212,9 @@ impl JointChecked<'_> {
 }
 
 impl Engine {
-    /// Checks `cost` of `key`, at most [`COST_MAX`], against all limits of the limiter, and takes it from all of them if
-    /// all allow it. Then, when the key is there, one exchange, on one line if there are two limits; two and one for
-    /// each limit where some limits have drained and others have not. No write when refused.
+    /// Checks `cost` of `key`, at most [`COST_MAX`], against all limits of the limiter, and takes it from all of
+    /// them if all allow it. Then, when the key is there, one exchange, on one line if there are two limits; two
+    /// and one for each limit where some limits have drained and others have not. No write when refused.
     #[inline]
     pub fn check_joint<'a>(
         &self,

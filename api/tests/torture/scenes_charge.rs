@@ -110,8 +110,8 @@ fn companion(actor: &Actor, cue: &Cue, mut others: [u64; 2]) {
     all_is_well(actor, &space, KEY, names);
 }
 
-/// The table is full, so that both keys are decided by the bucket that they share; and one of each is charged with one
-/// that has room.
+/// The table is full, so that both keys are decided by the bucket that they share; and one of each is charged with
+/// one that has room.
 fn companion_of_overflow(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     let limiter = open(actor, &space, DAY);

@@ -31,9 +31,9 @@
 //! - a batch of the cost alone, now, in the place of the one before: where no limit needs to know that any more.
 //!
 //! That is asked of the values that come out, not of the algorithms, so that it holds for stamps in any order.
-//! Where neither does, for some limits have drained and others have not, the entry is closed first, and opened with the
-//! admission as its batch: that exchange decides. Whoever meets a closed entry opens it without a batch, and
-//! the closer begins again.
+//! Where neither does, for some limits have drained and others have not, the entry is closed first, and opened
+//! with the admission as its batch: that exchange decides. Whoever meets a closed entry opens it without a batch,
+//! and the closer begins again.
 //!
 //! # Who comes late
 //!
@@ -109,8 +109,8 @@ pub(crate) fn seen(region: &Region, limits: &Limits, at: usize, state: State) ->
     (region.wide(at).load() == state.0).then_some(all)
 }
 
-/// Takes `cost`, at most [`COST_MAX`], at `now_ns` if every limit allows it, of the entry at `at` whose open state was
-/// `state`. What each has used then goes to `values`. Nothing is written if one refuses. `None` if the entry
+/// Takes `cost`, at most [`COST_MAX`], at `now_ns` if every limit allows it, of the entry at `at` whose open state
+/// was `state`. What each has used then goes to `values`. Nothing is written if one refuses. `None` if the entry
 /// was changed meanwhile.
 #[inline(always)]
 pub(crate) fn check(

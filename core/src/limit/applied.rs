@@ -19,8 +19,8 @@ impl Prepared {
     /// for a cost that was admitted in parts at that moment, one after the other. A cost of 0 leaves the value
     /// itself.
     ///
-    /// Any `value` is harmless: what no value holds is cut to the most that one does. Costs a multiplication or two; a
-    /// window divides (64 bits) only to enter a new one.
+    /// Any `value` is harmless: what no value holds is cut to the most that one does. Costs a multiplication or
+    /// two; a window divides (64 bits) only to enter a new one.
     #[inline(always)]
     pub const fn applied(&self, value: u128, moment: Moment, cost: u64) -> u128 {
         if cost == 0 {
@@ -43,9 +43,9 @@ impl Prepared {
         }
     }
 
-    /// What `value` is after a batch and then `cost`, for a bucket of 64 bits ([`Prepared::is_narrow`]) whose batch has
-    /// not drained by `now`, and where there is room; `None` if it is none, or otherwise. Times are at most
-    /// [`TIME_NS_MAX`](super::TIME_NS_MAX).
+    /// What `value` is after a batch and then `cost`, for a bucket of 64 bits ([`Prepared::is_narrow`]) whose
+    /// batch has not drained by `now`, and where there is room; `None` if it is none, or otherwise. Times are at
+    /// most [`TIME_NS_MAX`](super::TIME_NS_MAX).
     #[inline(always)]
     pub(crate) const fn grown_in_64_bits(
         &self,
@@ -72,8 +72,8 @@ impl Prepared {
         self.is_narrow
     }
 
-    /// [`check`](Prepared::check) of what `value` has become by a batch, and whether the batch with `cost` more, at its
-    /// own time, leaves what an admission now does.
+    /// [`check`](Prepared::check) of what `value` has become by a batch, and whether the batch with `cost` more,
+    /// at its own time, leaves what an admission now does.
     #[inline(always)]
     pub(crate) const fn check_batched(
         &self,

@@ -34,8 +34,8 @@ impl Place {
 }
 
 impl Engine {
-    /// A key under its limiter's own limit, wherever it is, and not engaged. Its arguments are few, and its result small,
-    /// so that the common case need not keep its own in memory.
+    /// A key under its limiter's own limit, wherever it is, and not engaged. Its arguments are few, and its result
+    /// small, so that the common case need not keep its own in memory.
     #[inline(never)]
     pub(super) fn find_beyond(
         &self,
@@ -87,8 +87,9 @@ impl Engine {
         Some((place, None))
     }
 
-    /// Where `ask` of a key is decided, and its override if it has one: by that or by the limit of now, which `limiter`
-    /// is made. Finds the key or, for a session, inserts it. `None` if something changed meanwhile: look again.
+    /// Where `ask` of a key is decided, and its override if it has one: by that or by the limit of now, which
+    /// `limiter` is made. Finds the key or, for a session, inserts it. `None` if something changed meanwhile: look
+    /// again.
     pub(super) fn place(
         &self,
         limiter: &mut LimiterRef,

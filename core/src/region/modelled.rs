@@ -35,10 +35,10 @@ impl Region {
         })
     }
 
-    /// Makes loom's words of those that the threads of a model may touch, just before they start. A
-    /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
-    /// one, the limiters' and the joint limiters' where their cap allows for one key only, charges where it allows for
-    /// two, and chunks where it allows for one only.
+    /// Makes loom's words of those that the threads of a model may touch, just before they start. A model is as
+    /// slow as these are many, so those that no model needs are left out: breaks, all limits but one, the
+    /// limiters' and the joint limiters' where their cap allows for one key only, charges where it allows for two,
+    /// and chunks where it allows for one only.
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;

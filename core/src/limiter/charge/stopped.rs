@@ -1,5 +1,5 @@
-//! Whoever checks several limits at once and is stopped or dies between two steps: others go on after a bounded number
-//! of looks, find all of it or none, and what it does when it goes on changes nothing.
+//! Whoever checks several limits at once and is stopped or dies between two steps: others go on after a bounded
+//! number of looks, find all of it or none, and what it does when it goes on changes nothing.
 
 use super::*;
 use crate::limit::Limit;
