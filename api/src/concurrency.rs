@@ -29,9 +29,7 @@ pub struct Concurrency<'s> {
 impl<'s> Concurrency<'s> {
     fn open(space: &'s Space, name: &[u8], permits: u32, update: bool) -> Result<Self> {
         let inner = &*space.inner;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let (by, now_ns) = (inner.session, inner.precise_ns());
         let wake = |wake| inner.wake(Some(wake));
         let engine = &inner.engine;
@@ -138,7 +136,7 @@ impl Space {
     }
 
     /// The concurrency limiter `name` as it is; `None` if there is none.
-    pub fn concurrency_existing<N: AsRef<[u8]> + ?Sized>(
+    pub fn find_concurrency<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,
     ) -> Result<Option<Concurrency<'_>>> {

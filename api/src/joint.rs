@@ -39,7 +39,7 @@ impl JointDecision<'_> {
     /// What the limit at this place says for itself, for as many as there are. Where another one refused and
     /// nothing was taken, it allows what it would have admitted. It can't be refunded.
     pub fn of(&self, place: usize) -> Option<Decision> {
-        self.0.checked(place).map(Decision::of)
+        self.0.checked(place).map(Decision)
     }
 
     /// The most that can be admitted at once: the least of the limits'.
@@ -185,10 +185,7 @@ struct Texts<'a>(&'a [Limit]);
 
 impl fmt::Debug for Texts<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts = self
-            .0
-            .iter()
-            .map(|limit| format_args!("{limit}").to_string());
+        let texts = self.0.iter().map(Limit::to_string);
         formatter.debug_list().entries(texts).finish()
     }
 }
@@ -221,9 +218,7 @@ impl Space {
         limits: impl IntoIterator<Item = L>,
     ) -> Result<JointLimiter> {
         let inner = &*self.inner;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let limits: Result<Vec<Limit>> = limits.into_iter().map(L::into_limit).collect();
         let now_ns = inner.precise_ns();
         let engine = &inner.engine;

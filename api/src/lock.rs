@@ -332,9 +332,7 @@ impl<'s> Lock<'s> {
 
     pub(crate) fn adopt_token_of(&self, of: HoldOf, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);
         match inner

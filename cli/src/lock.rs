@@ -318,7 +318,7 @@ impl Args {
         let limiter = match self.of.filter(|_| token.is_none()) {
             Some(of) if self.update => space.concurrency_updated(name, of).map(Some),
             Some(of) => space.concurrency(name, of).map(Some),
-            None => space.concurrency_existing(name),
+            None => space.find_concurrency(name),
         };
         let limiter = limiter.map_err(|error| match error {
             sprag::Error::Engine(EngineError::NameLength { .. }) => Error::Argument(error),

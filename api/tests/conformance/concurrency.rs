@@ -42,7 +42,7 @@ pub(crate) fn no_more_of_a_key_are_out_than_the_limiter_allows(tier: &impl Tier)
 // property 8
 pub(crate) fn a_limiter_with_another_capacity_is_an_error_until_it_is_updated(tier: &impl Tier) {
     let space = tier.space();
-    assert!(space.concurrency_existing("l").unwrap().is_none());
+    assert!(space.find_concurrency("l").unwrap().is_none());
     let limiter = space.concurrency("l", 2).unwrap();
     for permits in [0, 1 << 24] {
         let error = space.concurrency("l", permits).unwrap_err();
@@ -66,7 +66,7 @@ pub(crate) fn a_limiter_with_another_capacity_is_an_error_until_it_is_updated(ti
     );
     // By a handle from before, too.
     assert_eq!(limiter.permits().unwrap(), 3);
-    let existing = space.concurrency_existing("l").unwrap().unwrap();
+    let existing = space.find_concurrency("l").unwrap().unwrap();
     assert_eq!(
         (existing.name(), existing.permits().unwrap()),
         (b"l".to_vec(), 3)
@@ -196,7 +196,7 @@ pub(crate) fn keys_of_every_length_are_their_own_whatever_the_limiters_are_calle
     let longest = seen[0].keys.iter().map(|key| key.name.len()).max();
     assert_eq!(longest, Some(1_024));
     drop(holds);
-    assert!(space.concurrency_existing(&[]).is_err());
+    assert!(space.find_concurrency(&[]).is_err());
 }
 
 // property 5
@@ -233,7 +233,7 @@ pub(crate) fn holds_of_a_key_go_by_their_token(tier: &impl Tier) {
             Err(Error::Lost { .. })
         ));
     }
-    let there = other.concurrency_existing("l").unwrap().unwrap();
+    let there = other.find_concurrency("l").unwrap().unwrap();
     let there = there.key("k").unwrap();
     there.renew_token(token).unwrap();
     let hold = there.adopt_token(token).unwrap();

@@ -288,7 +288,7 @@ impl Actor {
         ttl: Duration,
         timeout: Duration,
     ) -> Result<Option<Held<'s>>, Error> {
-        let limiter = space.concurrency_existing(limiter)?;
+        let limiter = space.find_concurrency(limiter)?;
         let key = limiter.expect("the limiter").key("key")?.ttl(ttl)?;
         let part = u64::from(permits) * WHOLE / u64::from(PERMITS);
         self.granted_part(op, SLOTS, part, || {

@@ -22,7 +22,7 @@ fn allow(actor: &Actor, op: Op, space: &Space, permits: u32) {
 
 /// How many of the key are taken.
 fn taken(space: &Space) -> u32 {
-    let limiter = space.concurrency_existing(UPLOADS).expect("no error");
+    let limiter = space.find_concurrency(UPLOADS).expect("no error");
     let key = limiter.expect("the limiter").key("key").expect("a key");
     key.peek().expect("no error").taken
 }
