@@ -3,6 +3,7 @@
 //! Each noun's operations are methods of [`Engine`] in the noun's own file. Time, identity and
 //! randomness are arguments; the engine reads no clock and starts no thread.
 
+use crate::cell_key;
 use crate::chunk::{self, Owner};
 use crate::error::{Error, Result};
 use crate::joint_key::JointKeys;
@@ -358,12 +359,12 @@ impl Engine {
         let keys = self
             .limiter_keys
             .free_idle(region, sessions, now_ns, |_, state| {
-                LimiterKeys::is_long(state)
+                cell_key::is_long(state)
             });
         let joint_keys = self
             .joint_keys
             .free_idle(region, sessions, now_ns, |_, state| {
-                JointKeys::is_long(state)
+                cell_key::is_long(state)
             });
         let has_fewer = self.has_share() && {
             let is_its =

@@ -15,6 +15,7 @@
 #![cfg_attr(loom, allow(clippy::unnecessary_wraps, clippy::unused_self))]
 
 pub mod admission;
+mod cell_key;
 mod check;
 mod chunk;
 pub mod concurrency;

@@ -175,7 +175,7 @@ impl Engine {
             .find_first(&self.region, entry.hash, entry);
         let ask = Ask::check(cost);
         let Some((line, _, state)) = first else {
-            let (line, state) = self.find_beyond(entry.limiter, entry.key, entry.hash)?;
+            let (line, state) = self.find_beyond(entry.limiter, entry.key.bytes, entry.hash)?;
             return self.check_line(entry.limiter, line, state, ask, now_ns, KeyState::admitted);
         };
         // Found plainly, and so not marked: the word after differs in its value alone.
@@ -376,7 +376,9 @@ impl Engine {
             for (i, entry) in entries.iter().flatten().enumerate() {
                 let checked = match self.check_entry(entry, cost, now_ns) {
                     Some(checked) => checked,
-                    None => self.check_slowly(limiter, entry.key, Ask::check(cost), by, now_ns)?,
+                    None => {
+                        self.check_slowly(limiter, entry.key.bytes, Ask::check(cost), by, now_ns)?
+                    }
                 };
                 if !each(group * AHEAD + i, checked) {
                     return Ok(());

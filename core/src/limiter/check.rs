@@ -3,9 +3,9 @@
 //! Owns the walks over overrides and over keys; changes nothing. What is found of a word that changed meanwhile is
 //! passed over.
 
-use super::LimiterKeys;
 use super::definition::{IN_USE, name_cell};
 use super::overrides::Chosen;
+use crate::cell_key;
 use crate::check::{Check, Finding};
 use crate::engine::Engine;
 use crate::limiter_key::KeyState;
@@ -33,7 +33,7 @@ impl Engine {
             if phase(state) != LIVE {
                 return;
             }
-            let key = LimiterKeys::key(&self.region, at, state);
+            let key = cell_key::read(&self.region, at, state);
             let limiter = name_cell(&self.region, KeyState(state).limit());
             let word = |cell| self.limiter_keys.state(&self.region, cell).load();
             if let Some((other, seen)) = keys.insert((limiter, key.clone()), (cell, state))

@@ -73,7 +73,7 @@ impl Engine {
             .find_first(&self.region, entry.hash, entry);
         let own = match first {
             Some((line, _, state)) => Some((line, state)),
-            None => self.find_beyond(entry.limiter, entry.key, entry.hash),
+            None => self.find_beyond(entry.limiter, entry.key.bytes, entry.hash),
         };
         let Some((line, state)) = own else {
             let (limiter, found) = self.find_overridden(entry)?;
@@ -98,7 +98,7 @@ impl Engine {
         by: Option<SessionId>,
         now_ns: u64,
     ) -> Result<Option<(Place, Option<LimiterRef>)>> {
-        let overriding = self.override_for(limiter, entry.key);
+        let overriding = self.override_for(limiter, entry.key.bytes);
         let under = overriding.as_ref().unwrap_or(limiter);
         // Before the search: an insertion after this moves the bucket on, and the charge fails.
         let bucket_at = overflow_at(&self.region, under.id);
@@ -144,7 +144,7 @@ impl Engine {
                 Ok(None)
             }
             Ok(found) if KeyState(found.state).limit() != under.id => {
-                if self.move_key(limiter, entry.key, &found, now_ns) {
+                if self.move_key(limiter, entry.key.bytes, &found, now_ns) {
                     return Ok(None);
                 }
                 let previous = KeyState(found.state).limit();

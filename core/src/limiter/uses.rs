@@ -22,10 +22,11 @@
 use super::definition::{FREE, IN_USE, Role, name_cell};
 use super::overrides::Chosen;
 use super::{LimiterRef, prepared, settle};
+use crate::cell_key;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::limit::Prepared;
-use crate::limiter_key::{KeyState, LimiterKeys, claimed_limit, next_claim};
+use crate::limiter_key::{KeyState, claimed_limit, next_claim};
 use crate::object::{Kind, Name, Objects};
 use crate::region::{LIMITS, Region, header};
 use crate::session::SessionId;
@@ -237,7 +238,7 @@ impl Engine {
                 &Objects::name(&self.region, name_at),
             );
             let limiter = name.ok().and_then(|name| self.limiter_ref(&name));
-            let key = LimiterKeys::key(&self.region, at, state);
+            let key = cell_key::read(&self.region, at, state);
             let Some(limiter) = limiter else {
                 return;
             };

@@ -4,6 +4,7 @@
 //! concurrency limiter, and every once that is done and whose result is kept. Locks are not: none is held. Nor is it
 //! that attempts at a once ended unfinished.
 
+use crate::cell_key;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::joint::entry;
@@ -133,7 +134,7 @@ fn carry_limiters(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
             return;
         }
         if let Some((_, limiter)) = limiters.get(&name_cell(&old.region, state.limit())) {
-            let key = LimiterKeys::key(&old.region, at, state.0);
+            let key = cell_key::read(&old.region, at, state.0);
             result = carry_key(new, limiter, &key, state.value(), now_ns);
         }
     });
@@ -164,7 +165,7 @@ fn carry_overrides(
             if let Some((before, _)) = limiters.get(&cell)
                 && before.id != KeyState(state).limit()
             {
-                keys.push((cell, LimiterKeys::key(&old.region, at, state)));
+                keys.push((cell, cell_key::read(&old.region, at, state)));
             }
         }
     });
@@ -247,7 +248,7 @@ fn carry_joints(old: &Engine, new: &Engine, now_ns: u64) -> Result<()> {
             return;
         }
         if let Some(limiter) = joints.get(&State(state).definition()) {
-            let key = JointKeys::key(&old.region, at, state);
+            let key = cell_key::read(&old.region, at, state);
             result = insert_joint_key(new, limiter, &key, now_ns)
                 .map(|to| carry_joint_entry(old, new, limiter, at, to));
         }
