@@ -38,6 +38,7 @@ pub mod readable;
 pub mod region;
 pub mod semaphore;
 pub mod session;
+mod slot;
 pub mod span;
 #[cfg(all(test, not(loom)))]
 mod stopped;

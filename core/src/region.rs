@@ -52,7 +52,7 @@ pub(crate) use geometry::{
 };
 
 use crate::error::{Error, Result};
-use crate::key::Hasher;
+use crate::key::{self, Hasher};
 use crate::limit::Moment;
 use crate::sync::{Half, Wide, Word};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -248,6 +248,11 @@ impl Region {
 
     pub(crate) fn hash_seed(&self) -> u64 {
         self.hash_seed
+    }
+
+    /// The hash function of the keys of a limiter whose name hashes to `family`.
+    pub(crate) fn family_hasher(&self, family: u64) -> Hasher {
+        Hasher::new(key::mix(family, self.hash_seed))
     }
 
     /// Unix time of region time zero, in nanoseconds.

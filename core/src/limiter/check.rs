@@ -3,13 +3,14 @@
 //! Owns the walks over overrides and over keys; changes nothing. What is found of a word that changed meanwhile is
 //! passed over.
 
-use super::definition::{IN_USE, name_cell};
+use super::definition::name_cell;
 use super::overrides::Chosen;
 use crate::cell_key;
 use crate::check::{Check, Finding};
 use crate::engine::Engine;
 use crate::limiter_key::KeyState;
 use crate::object::{Kind, Name, Objects, parts_of_pair};
+use crate::slot::Control;
 use crate::table::{LIVE, phase};
 use core::sync::atomic::Ordering::Acquire;
 use std::collections::HashMap;
@@ -53,7 +54,7 @@ impl Engine {
             .and_then(|(limiter, _)| Name::new(&self.region, "limiter name", limiter).ok())
             .and_then(|limiter| self.find_object(&self.object(Kind::Limiter, &limiter)));
         limiter.is_some_and(|limiter| {
-            self.limit_control(slot).load(Acquire) & 3 == IN_USE
+            Control(self.limit_control(slot).load(Acquire)).is_in_use()
                 && self.is_of_overrides(slot)
                 && name_cell(&self.region, slot) == limiter.cell
         })

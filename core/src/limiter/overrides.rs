@@ -33,7 +33,7 @@
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
-use super::definition::{IN_USE, Slots, name_cell};
+use super::definition::{Slots, name_cell};
 use super::reserve::Ask;
 use super::uses::{is_of_overrides, slots_end};
 use super::{Checked, LimiterRef, prepared, settle};
@@ -45,6 +45,7 @@ use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
 use crate::object::{Kind, Name, Objects, Plain, Wanted, parts_of_pair};
 use crate::region::{LIMITS, Region};
 use crate::session::SessionId;
+use crate::slot::Control;
 use crate::sync::fence;
 use crate::table::{Found, Idle, LIVE, ROUNDS_MAX, Table, phase};
 use core::sync::atomic::Ordering::{Acquire, SeqCst};
@@ -120,7 +121,7 @@ pub(crate) fn limit_of_new(region: &Region, own: u32, key: impl FnOnce() -> Vec<
     let is_its = |slot: &u32| {
         let control = region.word(region.limit_at(*slot % LIMITS)).load(Acquire);
         // False only in a damaged region.
-        control & 3 == IN_USE
+        Control(control).is_in_use()
             && is_of_overrides(region, *slot)
             && name_cell(region, *slot) == name_cell(region, own)
     };
