@@ -215,17 +215,28 @@ fn close_and_take(
     cost: u64,
     now_ns: u64,
 ) -> bool {
-    let (word, closed) = (region.wide(at), state.closed());
-    if word.compare_exchange(state.0, closed.0).is_err() {
+    let Some(closed) = close(region, at, state) else {
         return false;
-    }
+    };
     include(region, Some(limits), at, closed);
+    take(region, at, closed, cost, now_ns)
+}
+
+/// Closes an entry whose open state was `state`: its state now, unless somebody else changed it.
+pub(super) fn close(region: &Region, at: usize, state: State) -> Option<State> {
+    let (word, closed) = (region.wide(at), state.closed());
+    word.compare_exchange(state.0, closed.0).ok()?;
+    Some(closed)
+}
+
+/// Opens an entry whose values include its batch with `cost` as the next; whether nobody else opened it.
+pub(super) fn take(region: &Region, at: usize, closed: State, cost: u64, now_ns: u64) -> bool {
     let opened = closed.opened(now_ns, cost);
-    word.compare_exchange(closed.0, opened.0).is_ok()
+    region.wide(at).compare_exchange(closed.0, opened.0).is_ok()
 }
 
 /// Has every value include the batch of the entry's state, which is `closed`. Any number may be at it.
-fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
+pub(super) fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
     // Of limits that cannot be read, what was used is not known either.
     let limits = limits.into_iter().flat_map(|limits| limits.iter());
     for (i, limit) in limits.enumerate() {
@@ -233,7 +244,13 @@ fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
     }
 }
 
-fn include_in(region: &Region, limit: &Prepared, at: usize, index: usize, closed: State) {
+pub(super) fn include_in(
+    region: &Region,
+    limit: &Prepared,
+    at: usize,
+    index: usize,
+    closed: State,
+) {
     let before = value(region, at, index);
     // Asked after the value was read, which is then one of this generation and not, however long ago this one
     // was closed, of one of the same number.
@@ -371,35 +388,4 @@ pub(crate) fn full_at_ns(region: &Region, limits: &Limits, at: usize, state: Sta
         latest_ns = latest_ns.max(limit.full_at_ns(used, region.base_unix_ns()));
     }
     Some(latest_ns)
-}
-
-/// The steps of [`close_and_take`], one by one, for tests of who is stopped between two.
-#[cfg(all(test, not(loom)))]
-pub(super) mod tests {
-    use super::{Limits, Region, State};
-
-    pub(crate) fn close(region: &Region, at: usize, state: State) -> State {
-        let closed = state.closed();
-        region.wide(at).compare_exchange(state.0, closed.0).unwrap();
-        closed
-    }
-
-    pub(crate) fn include(region: &Region, limits: &Limits, at: usize, closed: State) {
-        super::include(region, Some(limits), at, closed);
-    }
-
-    pub(crate) fn include_in(
-        region: &Region,
-        limits: &Limits,
-        at: usize,
-        index: usize,
-        closed: State,
-    ) {
-        super::include_in(region, &limits[index], at, index, closed);
-    }
-
-    pub(crate) fn take(region: &Region, at: usize, closed: State, cost: u64, now_ns: u64) -> bool {
-        let opened = closed.opened(now_ns, cost);
-        region.wide(at).compare_exchange(closed.0, opened.0).is_ok()
-    }
 }
