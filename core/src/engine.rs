@@ -338,8 +338,7 @@ impl Engine {
     /// Whether an object in use has chunks: its name's, or a result's.
     fn has_chunks(&self, at: usize, state: u128) -> bool {
         Objects::is_long(&self.region, at)
-            || Objects::kind(&self.region, at) == Kind::Once as u8
-                && once::State::decode(state).has_chunks()
+            || Objects::is(&self.region, at, Kind::Once) && once::State::decode(state).has_chunks()
     }
 
     /// Reclaims every idle entry whose name or result is in chunks, and counts the chunks of this process's

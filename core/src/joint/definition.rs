@@ -213,7 +213,7 @@ impl Engine {
         let at = self.objects.at(cell);
         let state = self.region.wide(at).load();
         phase(state) == LIVE
-            && Objects::kind(&self.region, at) == Kind::JointLimiter as u8
+            && Objects::is(&self.region, at, Kind::JointLimiter)
             && slot_of(Plain::decode(state).value) == Some(id)
     }
 
@@ -238,7 +238,7 @@ impl Engine {
             }
         });
         self.objects.for_each(&self.region, |_, at, state| {
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::JointLimiter as u8 {
+            if phase(state) != LIVE || !Objects::is(&self.region, at, Kind::JointLimiter) {
                 return;
             }
             let name = Objects::name(&self.region, at);

@@ -19,8 +19,7 @@ impl Engine {
     /// Looks for overrides whose limit is none of their limiter's, and for keys that a limiter has twice.
     pub(crate) fn check_limiters(&self, check: &mut Check) {
         self.objects.for_each(&self.region, |cell, at, state| {
-            let is_override =
-                phase(state) == LIVE && Objects::kind(&self.region, at) == Kind::Override as u8;
+            let is_override = phase(state) == LIVE && Objects::is(&self.region, at, Kind::Override);
             let slot = Chosen::decode(state).current;
             if let Some(slot) = slot.filter(|_| is_override)
                 && !self.is_its_slot(at, slot)

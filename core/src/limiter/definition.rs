@@ -475,7 +475,7 @@ impl Engine {
             }
         });
         self.objects.for_each(&self.region, |cell, at, state| {
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Limiter as u8 {
+            if phase(state) != LIVE || !Objects::is(&self.region, at, Kind::Limiter) {
                 return;
             }
             let name = Objects::name(&self.region, at);

@@ -367,7 +367,7 @@ impl Engine {
     /// being set or cleared may be among them. Reads the objects table whole; stops no one, changes nothing.
     pub fn for_each_override(&self, prefix: &[u8], mut visit: impl FnMut(&[u8], &[u8], Limit)) {
         self.objects.for_each(&self.region, |_, at, state| {
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Override as u8 {
+            if phase(state) != LIVE || !Objects::is(&self.region, at, Kind::Override) {
                 return;
             }
             let name = Objects::name(&self.region, at);

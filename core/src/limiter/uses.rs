@@ -186,7 +186,7 @@ impl Engine {
     fn named_by_overrides(&self) -> HashSet<u32> {
         let mut named = HashSet::new();
         self.objects.for_each(&self.region, |_, at, state| {
-            if phase(state) == LIVE && Objects::kind(&self.region, at) == Kind::Override as u8 {
+            if phase(state) == LIVE && Objects::is(&self.region, at, Kind::Override) {
                 let chosen = Chosen::decode(state);
                 named.extend(chosen.current.into_iter().chain(chosen.next));
             }

@@ -80,7 +80,7 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
     let objects = Table::<Objects>::new(region);
     objects.settle(region, Objects::has_tokens);
     objects.for_each(region, |_, at, state| {
-        if phase(state) == LIVE && Objects::kind(region, at) == Kind::Stripe as u8 {
+        if phase(state) == LIVE && Objects::is(region, at, Kind::Stripe) {
             counter::close_stripe(region, at, state);
         }
     });

@@ -31,7 +31,7 @@ impl Region {
         let cells = |block: u32| (0..CELLS_PER_BLOCK as usize).map(move |cell| (block, cell));
         (0..section.units).flat_map(cells).any(|(block, cell)| {
             let at = section.at(block) + LINE + cell * 64;
-            Objects::kind(self, at) == Kind::Concurrency as u8
+            Objects::is(self, at, Kind::Concurrency)
         })
     }
 

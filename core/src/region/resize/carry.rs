@@ -37,7 +37,7 @@ fn carry_fences(old: &Engine, new: &Engine) -> Result<()> {
         let highest = Plain::decode(state).value;
         if result.is_err()
             || phase(state) != LIVE
-            || Objects::kind(&old.region, at) != Kind::Fence as u8
+            || !Objects::is(&old.region, at, Kind::Fence)
             || highest == 0
         {
             return;
