@@ -13,7 +13,8 @@
 //!               limits           two lines per limit definition
 //!               charges          six lines per call of several limits at once
 //!               joint limits     eight lines per definition of limits declared together
-//! growing       object blocks    locks, semaphores, fences, counters, limiter names, overrides, onces: a header line and 8 cells of 64 bytes
+//! growing       object blocks    all that has a name, and keys of concurrency limiters: a header line and 8 cells
+//!                                of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
 //!               joint blocks     keys of limits declared together: a header line and 8 cells of 128 bytes
 //!               key chunks       names too long for their cell, and results of onces
