@@ -36,7 +36,10 @@ pub(crate) use charge::settle_all;
 pub(crate) use definition::{first_value, hasher, name_cell, overflow, overflow_at, prepared};
 pub(crate) use overrides::{idle_override, limit_of_new};
 #[cfg(loom)]
-pub(crate) use uses::slots_end;
+pub(crate) use {
+    definition::{CELL, USES},
+    uses::slots_end,
+};
 
 use self::reserve::Ask;
 use crate::engine::Engine;

@@ -39,9 +39,9 @@ const WHAT: &str = "limit definition";
 
 const LIMIT: usize = 8;
 const FAMILY: usize = 48;
-const CELL: usize = 56;
+pub(crate) const CELL: usize = 56;
 const OVERFLOW: usize = 64;
-pub(super) const USES: usize = 80;
+pub(crate) const USES: usize = 80;
 
 /// What a limit is for.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::{CELLS_PER_BLOCK, CHARGES, LINE, Region, Section, header};
 use crate::joint::definition::overflow_at;
-use crate::limiter::{overflow, slots_end};
+use crate::limiter::{CELL, USES, overflow, slots_end};
 use crate::lock::deadlock::MARK;
 use crate::object::{Kind, OWN, Objects};
 use crate::table::count_of;
@@ -14,8 +14,8 @@ impl Region {
         self.word(header::OVERRIDES).leave();
         for slot in 0..slots_end(self).max(1) {
             let at = self.limit_at(slot);
-            self.half(at + 56).leave();
-            self.word(at + 80).share();
+            self.half(at + CELL).leave();
+            self.word(at + USES).share();
             if slot > 0 {
                 self.word(at).share();
                 for i in 1..7 {
