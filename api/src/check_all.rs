@@ -58,18 +58,18 @@ impl fmt::Debug for Decisions {
 }
 
 impl Space {
-    /// Checks 1 to 8 limiters of this space in one call, each with a key and a cost: all are allowed and all is taken,
-    /// or nothing is, also if the caller is killed in the middle. All are decided at one moment.
+    /// Checks 1 to 8 limiters of this space in one call, each with a key and a cost: all are allowed and all is
+    /// taken, or nothing is, also if the caller is killed in the middle. All are decided at one moment.
     ///
-    /// A key that is named twice, under one limiter, is checked twice, one after the other; so are keys for which the
-    /// region has no room, which share a bucket. A check of cost 0 takes nothing, and its answer may be of another
-    /// moment during the call, unless all are of cost 0. A part of what was taken can be given back, with the decision
-    /// and the limiter that it is of.
+    /// A key that is named twice, under one limiter, is checked twice, one after the other; so are keys for which
+    /// the region has no room, which share a bucket. A check of cost 0 takes nothing, and its answer may be of
+    /// another moment during the call, unless all are of cost 0. A part of what was taken can be given back, with
+    /// the decision and the limiter that it is of.
     ///
-    /// For two keys that are there some five times as long as a single check of each: where some of one may be taken
-    /// without the other, check one after the other. No write when refused. Others that check one of the keys meanwhile
-    /// wait for the call, for a few microseconds at most: if it stands still they call it off, and it begins anew when
-    /// it goes on.
+    /// For two keys that are there some five times as long as a single check of each: where some of one may be
+    /// taken without the other, check one after the other. No write when refused. Others that check one of the
+    /// keys meanwhile wait for the call, for a few microseconds at most: if it stands still they call it off, and
+    /// it begins anew when it goes on.
     ///
     /// ```
     /// let space = sprag::Space::open("mem:")?;
@@ -88,9 +88,9 @@ impl Space {
     /// # Errors
     ///
     /// [`Error::OtherSpace`] for a limiter that was opened in another space, and within [`Error::Engine`] what
-    /// [`Limiter::check`] fails with, [`OutOfRange`](crate::EngineError::OutOfRange) for none or more than 8 checks, and
-    /// [`Full`](crate::EngineError::Full) or [`ShareExceeded`](crate::EngineError::ShareExceeded) while too many threads are
-    /// stopped in the middle of such calls. Nothing was taken then.
+    /// [`Limiter::check`] fails with, [`OutOfRange`](crate::EngineError::OutOfRange) for none or more than 8
+    /// checks, and [`Full`](crate::EngineError::Full) or [`ShareExceeded`](crate::EngineError::ShareExceeded)
+    /// while too many threads are stopped in the middle of such calls. Nothing was taken then.
     pub fn check_all<K: AsRef<[u8]> + ?Sized>(
         &self,
         checks: &[(&Limiter, &K, u64)],

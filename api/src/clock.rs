@@ -17,10 +17,10 @@
 //! | `adjtimex` changing the frequency within ±500 ppm after the rate was measured | 1,000 ppm of the anchor's age |
 //!
 //! At 1 GHz, the slowest counter in question, that is 3.1 µs + 4.2 µs, at 3 GHz 1 µs + 1.4 µs: below
-//! [`ERROR_NS_MAX`]. A time daemon that slews faster than `adjtimex` alone (chrony may go to 8 %) can
-//! add a quarter of the anchor's age until the next anchor, 1 ms at 1 GHz; a counter that stood still in suspend leaves
-//! the reading behind for what remains of the anchor's age, at most 4.2 ms of running time. Near a
-//! deadline, and before taking from someone else, ask [`Clock::precise_ns`].
+//! [`ERROR_NS_MAX`]. A time daemon that slews faster than `adjtimex` alone (chrony may go to 8 %) can add a
+//! quarter of the anchor's age until the next anchor, 1 ms at 1 GHz; a counter that stood still in suspend leaves
+//! the reading behind for what remains of the anchor's age, at most 4.2 ms of running time. Near a deadline, and
+//! before taking from someone else, ask [`Clock::precise_ns`].
 //!
 //! Two readings can be out of order by twice the error, on one thread (at a change of anchor) or on
 //! two. What must not go back takes `max(now, last)` where it is used.
@@ -33,10 +33,10 @@
 //!
 //! # Why an unserialised counter read is enough
 //!
-//! The processor may run the read early or late by what it holds in flight, some hundred nanoseconds
-//! around a cache miss. That is inside the stated error and has no bearing on memory order: exclusion
-//! never rests on time alone, it rests on a compare-and-swap, and a theft on `precise_ns`, whose read is serialised by the
-//! kernel's own code.
+//! The processor may run the read early or late by what it holds in flight, some hundred nanoseconds around a
+//! cache miss. That is inside the stated error and has no bearing on memory order: exclusion never rests on time
+//! alone, it rests on a compare-and-swap, and a theft on `precise_ns`, whose read is serialised by the kernel's
+//! own code.
 
 pub(crate) mod anchor;
 mod counter;
@@ -124,7 +124,8 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since 1970-01-01 UTC. Can be set by an administrator: for showing and for seeding, never for deadlines.
+    /// Nanoseconds since 1970-01-01 UTC. Can be set by an administrator: for showing and for seeding, never for
+    /// deadlines.
     pub fn unix_ns(&self) -> u64 {
         match &self.source {
             Source::Host(_) => real::unix_ns(),

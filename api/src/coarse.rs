@@ -107,9 +107,7 @@ impl<'s> CoarseLock<'s> {
     /// [`Lock::adopt_token`].
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         let inner = self.lock.inner();
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let now_ns = inner.precise_ns();
         let grant = self.renew(inner, token, Some(inner.session), now_ns)?;
         Ok(self.lock.hold(grant, now_ns))

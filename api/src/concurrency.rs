@@ -29,9 +29,7 @@ pub struct Concurrency<'s> {
 impl<'s> Concurrency<'s> {
     fn open(space: &'s Space, name: &[u8], permits: u32, update: bool) -> Result<Self> {
         let inner = &*space.inner;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let (by, now_ns) = (inner.session, inner.precise_ns());
         let wake = |wake| inner.wake(Some(wake));
         let engine = &inner.engine;
@@ -116,8 +114,8 @@ impl Space {
     /// # Errors
     ///
     /// [`EngineError::ConcurrencyDiffers`](crate::EngineError::ConcurrencyDiffers) if the limiter allows another
-    /// number; [`Error::Engine`](crate::Error::Engine) also for a name or a number out of bounds, and when the region has no room
-    /// for it.
+    /// number; [`Error::Engine`](crate::Error::Engine) also for a name or a number out of bounds, and when the
+    /// region has no room for it.
     pub fn concurrency<N: AsRef<[u8]> + ?Sized>(
         &self,
         name: &N,

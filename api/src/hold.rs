@@ -221,8 +221,9 @@ impl Hold<'_> {
     }
 
     /// Takes alone what this hold shares with others, waiting for them to release it. It keeps its share
-    /// meanwhile, nobody new gets one, and those who queue come after. The hold has a new, higher token then,
-    /// and its lease starts anew, unless it would have ended later. A hold that has its lock alone has what it wants already.
+    /// meanwhile, nobody new gets one, and those who queue come after. The hold has a new, higher token then, and
+    /// its lease starts anew, unless it would have ended later. A hold that has its lock alone has what it wants
+    /// already.
     ///
     /// # Errors
     ///
@@ -309,9 +310,9 @@ impl Hold<'_> {
         inner.wake(wake);
     }
 
-    /// Goes on sharing the lock with others instead of having it alone, with the same token and what is left
-    /// of the lease. Those who wait for a share are let in. [`Error::Lost`] once the hold is over. A hold that is shared
-    /// stays so.
+    /// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of
+    /// the lease. Those who wait for a share are let in. [`Error::Lost`] once the hold is over. A hold that is
+    /// shared stays so.
     pub fn downgrade(&mut self) -> Result<()> {
         let inner = &*self.space;
         inner.check_process()?;

@@ -36,10 +36,10 @@ impl JointDecision<'_> {
         self.0.refused_by()
     }
 
-    /// What the limit at this place says for itself, for as many as there are. Where another one refused and nothing was
-    /// taken, it allows what it would have admitted. It can't be refunded.
+    /// What the limit at this place says for itself, for as many as there are. Where another one refused and
+    /// nothing was taken, it allows what it would have admitted. It can't be refunded.
     pub fn of(&self, place: usize) -> Option<Decision> {
-        self.0.checked(place).map(Decision::of)
+        self.0.checked(place).map(Decision)
     }
 
     /// The most that can be admitted at once: the least of the limits', and at most a cost's bound
@@ -92,8 +92,9 @@ impl fmt::Debug for JointDecision<'_> {
 }
 
 impl JointLimiter {
-    /// Checks `cost` of `key` (1 to 1,024 bytes) against all limits, and takes it from all if all allow it; a cost of 0
-    /// takes nothing. A cost is at most 67,108,863 (2^26 - 1). Tens of nanoseconds, and no write when refused.
+    /// Checks `cost` of `key` (1 to 1,024 bytes) against all limits, and takes it from all if all allow it; a cost
+    /// of 0 takes nothing. A cost is at most 67,108,863 (2^26 - 1). Tens of nanoseconds, and no write when
+    /// refused.
     ///
     /// A region with no room for the key is no error: see [`JointDecision::is_overflow`].
     ///
@@ -186,10 +187,7 @@ struct Texts<'a>(&'a [Limit]);
 
 impl fmt::Debug for Texts<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts = self
-            .0
-            .iter()
-            .map(|limit| format_args!("{limit}").to_string());
+        let texts = self.0.iter().map(Limit::to_string);
         formatter.debug_list().entries(texts).finish()
     }
 }
@@ -214,8 +212,8 @@ impl Space {
     /// # Errors
     ///
     /// [`Error::Limit`] if one of `limits` is none;
-    /// [`EngineError::JointLimitsDiffer`](crate::EngineError::JointLimitsDiffer) if it has others, or these in another
-    /// order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits;
+    /// [`EngineError::JointLimitsDiffer`](crate::EngineError::JointLimitsDiffer) if it has others, or these in
+    /// another order; [`EngineError::OutOfRange`](crate::EngineError::OutOfRange) for another number of limits;
     /// [`EngineError::Full`](crate::EngineError::Full) and
     /// [`EngineError::ShareExceeded`](crate::EngineError::ShareExceeded) where there is no room for it.
     pub fn joint_limiter<N: AsRef<[u8]> + ?Sized, L: IntoLimit>(
@@ -224,9 +222,7 @@ impl Space {
         limits: impl IntoIterator<Item = L>,
     ) -> Result<JointLimiter> {
         let inner = &*self.inner;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let limits: Result<Vec<Limit>> = limits.into_iter().map(L::into_limit).collect();
         let now_ns = inner.precise_ns();
         let engine = &inner.engine;

@@ -20,10 +20,6 @@ pub struct Limiter {
 pub struct Decision(pub(crate) Checked);
 
 impl Decision {
-    pub(crate) fn of(checked: Checked) -> Self {
-        Self(checked)
-    }
-
     /// Whether the cost was admitted.
     #[inline]
     pub fn is_allowed(&self) -> bool {
@@ -88,9 +84,7 @@ impl fmt::Debug for Decision {
 impl Limiter {
     pub(crate) fn open(space: &Space, name: &[u8], limit: Limit, update: bool) -> Result<Self> {
         let inner = &*space.inner;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let now_ns = || inner.precise_ns();
         let limiter =
             inner

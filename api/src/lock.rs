@@ -323,18 +323,16 @@ impl<'s> Lock<'s> {
         }
     }
 
-    /// Takes over the hold with this token from whoever has it, with this handle's lease: how a hold
-    /// goes from one process to another. In the space that has it already, both are the same hold. [`Error::Lost`] if the lock is not held under this token, or its
-    /// lease is over.
+    /// Takes over the hold with this token from whoever has it, with this handle's lease: how a hold goes from one
+    /// process to another. In the space that has it already, both are the same hold. [`Error::Lost`] if the lock
+    /// is not held under this token, or its lease is over.
     pub fn adopt_token(&self, token: u64) -> Result<Hold<'s>> {
         self.adopt_token_of(HoldOf::Lock, token)
     }
 
     pub(crate) fn adopt_token_of(&self, of: HoldOf, token: u64) -> Result<Hold<'s>> {
         let inner = &*self.space;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let now_ns = inner.precise_ns();
         let (name, to) = (&self.name, inner.session);
         match inner

@@ -223,9 +223,7 @@ impl<'s> Once<'s> {
     pub fn finish_token(&self, token: u64, result: &[u8], keep_for: Duration) -> Result<()> {
         let keep_ns = check_time("keep_for", keep_for)?;
         let inner = &*self.space;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let (by, now_ns) = (inner.session, inner.precise_ns());
         let is_stored = inner
             .engine

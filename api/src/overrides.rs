@@ -60,9 +60,7 @@ impl Limiter {
     ) -> Result<()> {
         let limit = limit.into_limit()?;
         let inner = &*self.space.inner;
-        inner.check_process()?;
-        inner.check_session()?;
-        inner.check_in_place()?;
+        inner.check_usable()?;
         let now_ns = || inner.precise_ns();
         inner
             .engine

@@ -51,9 +51,9 @@ pub fn remove(url: &str, group_shared: bool, even_if_in_use: bool) -> Result<()>
     Ok(file::remove(&path, even_if_in_use, birth_now()?)?)
 }
 
-/// Replaces the region at `url` by one with `caps`, while nobody uses it. Fences, counters, limiters, what
-/// their keys have used, and results that are kept are carried over, and no token goes back. Reads the whole region; waits for up to
-/// 10 s for another process that is at it.
+/// Replaces the region at `url` by one with `caps`, while nobody uses it. Fences, counters, limiters, what their
+/// keys have used, and results that are kept are carried over, and no token goes back. Reads the whole region;
+/// waits for up to 10 s for another process that is at it.
 ///
 /// # Errors
 ///

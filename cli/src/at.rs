@@ -4,7 +4,7 @@
 
 #[cfg(target_os = "linux")]
 use sprag::PlaceError;
-use sprag::{Space, SpaceBuilder};
+use sprag::{EngineError, Space, SpaceBuilder};
 
 use crate::error::Error;
 #[cfg(target_os = "linux")]
@@ -135,6 +135,16 @@ impl At {
     pub(crate) fn open_to_look(&self) -> sprag::Result<Space> {
         let options = self.builder().create(false).without_session();
         options.open(self.url())
+    }
+
+    /// What was `opened`; `None` if nobody has used it yet. A space that is named should be there.
+    pub(crate) fn if_used(&self, opened: sprag::Result<Space>) -> Result<Option<Space>, Error> {
+        match opened {
+            Err(sprag::Error::Engine(EngineError::NotFound { .. })) if self.url.is_none() => {
+                Ok(None)
+            }
+            opened => Ok(Some(opened?)),
+        }
     }
 
     /// The options for opening it.

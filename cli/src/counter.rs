@@ -165,13 +165,10 @@ impl Command {
     fn answer(&self, at: &At) -> Result<Answer, Error> {
         let name = printable::bytes(&self.which().name);
         if let Self::Get(_) = self {
-            return match at.open_to_look() {
-                // Nobody has used it yet. A space that is named should be there.
-                Err(sprag::Error::Engine(EngineError::NotFound { .. })) if at.url.is_none() => {
-                    Ok(Answer::done(0))
-                }
-                opened => Ok(Answer::done(opened?.counter(name)?.get()?)),
-            };
+            return Ok(Answer::done(match at.if_used(at.open_to_look())? {
+                Some(space) => space.counter(name)?.get()?,
+                None => 0,
+            }));
         }
         at.check_shared()?;
         let space = at.open()?;

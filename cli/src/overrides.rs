@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use sprag::{EngineError, Limit, Limiter, OverrideInfo, Space};
+use sprag::{Limit, Limiter, OverrideInfo, Space};
 
 use crate::at::At;
 use crate::error::Error;
@@ -129,14 +129,6 @@ pub(crate) fn run(command: &Command, at: &At, out: &mut impl Write) -> Result<Ex
     }
 }
 
-/// What was opened; `None` if nobody has used it yet. A space that is named should be there.
-fn if_used(at: &At, opened: sprag::Result<Space>) -> Result<Option<Space>, Error> {
-    match opened {
-        Err(sprag::Error::Engine(EngineError::NotFound { .. })) if at.url.is_none() => Ok(None),
-        opened => Ok(Some(opened?)),
-    }
-}
-
 impl Which {
     /// The limiter, if there is one.
     fn find(
@@ -145,7 +137,7 @@ impl Which {
         open: fn(&At) -> sprag::Result<Space>,
     ) -> Result<Option<Limiter>, Error> {
         limit::check_names(&self.name, &self.key)?;
-        let Some(space) = if_used(at, open(at))? else {
+        let Some(space) = at.if_used(open(at))? else {
             return Ok(None);
         };
         Ok(space.find_limiter(printable::bytes(&self.name))?)
@@ -216,7 +208,7 @@ impl Clear {
 
 impl Ls {
     fn run(&self, at: &At, out: &mut impl Write) -> Result<ExitCode, Error> {
-        let overrides = match if_used(at, at.open_to_look())? {
+        let overrides = match at.if_used(at.open_to_look())? {
             Some(space) => space.overrides(printable::bytes(&self.prefix))?,
             None => Vec::new(),
         };

@@ -10,7 +10,7 @@ use sprag::{Caps, EngineError};
 
 use crate::at::At;
 use crate::error::Error;
-use crate::{inspect, number, output, printable};
+use crate::{number, output, printable, span};
 
 /// Times that a check looks before it takes a finding for one: steps in passing are gone by then.
 const LOOKS: u32 = 3;
@@ -267,7 +267,7 @@ impl Row {
                 sessions.to_string(),
                 size(*allocated_bytes),
                 size(*len_bytes),
-                inspect::utc(*created_unix_ns),
+                span::utc(*created_unix_ns),
                 path,
             ],
             State::Unreadable { error } => {

@@ -1,4 +1,4 @@
-//! Spans of time as people and programs read them: owns their units and their rounding.
+//! Spans and points of time as people and programs read them: owns their units and their rounding.
 
 use std::time::Duration;
 
@@ -22,6 +22,16 @@ pub(crate) fn passed(span: Duration) -> String {
 /// A span for programs: whole nanoseconds, cut off at 584 years.
 pub(crate) fn nanoseconds(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The time to the second, in UTC.
+pub(crate) fn utc(unix_ns: u64) -> String {
+    // Below 2^34, so positive.
+    let seconds = (unix_ns / 1_000_000_000).cast_signed();
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(time) => time.to_string(),
+        Err(_) => format!("{seconds} s"),
+    }
 }
 
 /// From a minute on in whole units, the two largest; below in tenths of one unit.

@@ -226,8 +226,8 @@ impl Engine {
         }
     }
 
-    /// Whether a pool has room by its word alone; *again* for a lock that nobody shares any more, and for a limiter that
-    /// never has as much.
+    /// Whether a pool has room by its word alone; *again* for a lock that nobody shares any more, and for a
+    /// limiter that never has as much.
     fn room_by(&self, raw: u128, wants: Wants) -> Answer {
         let pool = Pool::decode(raw);
         let has_room = match wants {

@@ -262,7 +262,7 @@ impl Engine {
                     if is_pooled(state) {
                         pools.insert(cell, u64::from(Pool::decode(state).used));
                     }
-                    if Objects::kind(&self.region, at) == Kind::Once as u8
+                    if Objects::is(&self.region, at, Kind::Once)
                         && !self.is_result_whole(cell, once::State::decode(state))
                     {
                         check.findings.push(Finding::Result { cell });

@@ -158,7 +158,7 @@ impl Engine {
     fn rule(&self, limiter: ConcurrencyRef) -> Result<Rule> {
         let is_there = self.objects.is_present(&self.region, limiter.cell);
         let at = self.objects.at(limiter.cell);
-        if is_there && Objects::kind(&self.region, at) == Kind::Concurrency as u8 {
+        if is_there && Objects::is(&self.region, at, Kind::Concurrency) {
             // Acquire: pairs with the fence in `Table::insert`. A live state that is read now is the definition's,
             // and no earlier entry's.
             fence(Acquire);
@@ -278,7 +278,7 @@ impl Engine {
     pub(crate) fn limiter_of(&self, cell: u32) -> Option<ConcurrencyRef> {
         let at = self.objects.at(cell);
         let is_slots = self.objects.is_present(&self.region, cell)
-            && Objects::kind(&self.region, at) == Kind::Slots as u8;
+            && Objects::is(&self.region, at, Kind::Slots);
         is_slots.then(|| ConcurrencyRef {
             cell: Objects::family(&self.region, at),
         })

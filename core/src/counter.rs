@@ -219,7 +219,7 @@ impl Engine {
     /// Calls `visit` with the name and the number of each counter whose name begins with `prefix`.
     pub fn for_each_counter(&self, prefix: &[u8], mut visit: impl FnMut(Vec<u8>, i64)) {
         self.objects.for_each(&self.region, |cell, at, state| {
-            if phase(state) != LIVE || !Objects::is_counter(&self.region, at) {
+            if phase(state) != LIVE || !Objects::is(&self.region, at, Kind::Counter) {
                 return;
             }
             let name = Objects::name(&self.region, at);

@@ -3,6 +3,7 @@
 //! Each noun's operations are methods of [`Engine`] in the noun's own file. Time, identity and
 //! randomness are arguments; the engine reads no clock and starts no thread.
 
+use crate::cell_key;
 use crate::chunk::{self, Owner};
 use crate::error::{Error, Result};
 use crate::joint_key::JointKeys;
@@ -336,8 +337,7 @@ impl Engine {
     /// Whether an object in use has chunks: its name's, or a result's.
     fn has_chunks(&self, at: usize, state: u128) -> bool {
         Objects::is_long(&self.region, at)
-            || Objects::kind(&self.region, at) == Kind::Once as u8
-                && once::State::decode(state).has_chunks()
+            || Objects::is(&self.region, at, Kind::Once) && once::State::decode(state).has_chunks()
     }
 
     /// Has the next one who lacks chunks look for some, whatever was found when it was last looked.
@@ -363,12 +363,12 @@ impl Engine {
         let keys = self
             .limiter_keys
             .free_idle(region, sessions, now_ns, |_, state| {
-                LimiterKeys::is_long(state)
+                cell_key::is_long(state)
             });
         let joint_keys = self
             .joint_keys
             .free_idle(region, sessions, now_ns, |_, state| {
-                JointKeys::is_long(state)
+                cell_key::is_long(state)
             });
         let has_fewer = self.has_share() && {
             let is_its =

@@ -1,7 +1,7 @@
 //! Joint limiters: limits declared together, and the check of a key against all of them in one step.
 //!
-//! This file owns the checks of keys. An entry's words and the steps between their states are in [`entry`], which
-//! limits a name has in [`definition`]; what a limit means is in [`crate::limit`].
+//! This file owns the checks of keys. An entry's words are in [`state`], the steps between their states in [`entry`],
+//! which limits a name has in [`definition`]; what a limit means is in [`crate::limit`].
 //!
 //! A key that is not there yet is inserted; if there is no room for it, the limiter's overflow decides, an entry that
 //! all such keys share, and the answer says so. A key inserted later starts at that entry's level: inserting
@@ -9,14 +9,17 @@
 
 pub(crate) mod definition;
 pub(crate) mod entry;
+pub(crate) mod state;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
 #[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) use definition::settle;
-pub use entry::{COST_MAX, LIMITS_MAX};
+pub use entry::LIMITS_MAX;
+pub use state::COST_MAX;
 
-use self::entry::{Refusals, State, Values};
+use self::entry::{Refusals, Values};
+use self::state::State;
 use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -213,10 +216,10 @@ impl JointChecked<'_> {
 }
 
 impl Engine {
-    /// Checks `cost` of `key`, at most [`COST_MAX`], against all limits of the limiter, and takes it from all of them if
-    /// all allow it. Then, when the key is there, one exchange, on one line if there are two limits; two and one for
-    /// each limit where a limit drains for the first time while another does not, and every 1,023 units of cost after that.
-    /// No write when refused.
+    /// Checks `cost` of `key`, at most [`COST_MAX`], against all limits of the limiter, and takes it from all of
+    /// them if all allow it. Then, when the key is there, one exchange, on one line if there are two limits; two
+    /// and one for each limit where a limit drains for the first time while another does not, and every 1,023 units
+    /// of cost after that. No write when refused.
     #[inline]
     pub fn check_joint<'a>(
         &self,
@@ -280,10 +283,7 @@ impl Engine {
             limits,
             values,
             refusals,
-            moment: Moment {
-                now_ns,
-                base_ns: region.base_unix_ns(),
-            },
+            moment: region.moment(now_ns),
             cost,
             is_overflow: false,
         })
@@ -371,10 +371,7 @@ impl Engine {
                     limits: &joint.limits,
                     values,
                     refusals: Refusals::default(),
-                    moment: Moment {
-                        now_ns,
-                        base_ns: region.base_unix_ns(),
-                    },
+                    moment: region.moment(now_ns),
                     cost: 0,
                     is_overflow: false,
                 });

@@ -1,12 +1,12 @@
 //! The lock-free engine of Sprag.
 //!
-//! Locks with fencing tokens and leases, semaphores, fences, counters, onces, rate and concurrency limiters on one flat, pointer-free area of
-//! memory: anonymous, for the threads of a process, or a mapped file, for the processes of a host,
-//! where any of them may die or be stopped at any instruction. No network, no async, no thread and
-//! no clock of its own: time, identity and randomness are arguments.
+//! Locks with fencing tokens and leases, semaphores, fences, counters, onces, rate and concurrency limiters on one
+//! flat, pointer-free area of memory: anonymous, for the threads of a process, or a mapped file, for the processes
+//! of a host, where any of them may die or be stopped at any instruction. No network, no async, no thread and no
+//! clock of its own: time, identity and randomness are arguments.
 //!
-//! Most users want the `sprag` crate, which brings a clock, waiting and handles. One file per noun:
-//! start at [`engine`](Engine), then [`lock`], [`waiter`], [`semaphore`], [`fence`], [`counter`], [`once`], [`limiter`],
+//! Most users want the `sprag` crate, which brings a clock, waiting and handles. One file per noun: start at
+//! [`engine`](Engine), then [`lock`], [`waiter`], [`semaphore`], [`fence`], [`counter`], [`once`], [`limiter`],
 //! [`concurrency`], [`joint`], and below them `table`, `object`, `limiter_key`, `joint_key` and [`region`].
 
 // The file comments speak to those who read the code as much as to those who use it.
@@ -15,6 +15,7 @@
 #![cfg_attr(loom, allow(clippy::unnecessary_wraps, clippy::unused_self))]
 
 pub mod admission;
+mod cell_key;
 mod check;
 mod chunk;
 pub mod concurrency;
@@ -37,6 +38,7 @@ pub mod readable;
 pub mod region;
 pub mod semaphore;
 pub mod session;
+mod slot;
 pub mod span;
 #[cfg(all(test, not(loom)))]
 mod stopped;

@@ -1,9 +1,9 @@
 //! Limiters: named limits, and the check of a key against one.
 //!
-//! This file owns the checks. Which limit a name has is in [`definition`], how one is changed for another
-//! in [`change`], how a key has one of its own in [`overrides`] and [`uses`], how a place is taken ahead in
-//! [`reserve`], an admission given back in [`refund`] and several taken together in [`several`]; what a limit means
-//! is in [`crate::limit`].
+//! This file owns the checks. Which word decides on a key is in [`place`], which limit a name has in
+//! [`definition`], how one is changed for another in [`change`], how a key has one of its own in [`overrides`]
+//! and [`uses`], how a place in time is taken ahead in [`reserve`], an admission given back in [`refund`] and
+//! several taken together in [`several`]; what a limit means is in [`crate::limit`].
 //!
 //! # A check
 //!
@@ -18,6 +18,7 @@ mod charge;
 mod check;
 mod definition;
 mod overrides;
+mod place;
 mod refund;
 mod reserve;
 mod several;
@@ -35,10 +36,12 @@ pub(crate) use charge::settle_all;
 pub(crate) use definition::{first_value, hasher, name_cell, overflow, overflow_at, prepared};
 pub(crate) use overrides::{idle_override, limit_of_new};
 #[cfg(loom)]
-pub(crate) use uses::slots_end;
+pub(crate) use {
+    definition::{CELL, USES},
+    uses::slots_end,
+};
 
 use self::reserve::Ask;
-use crate::chunk;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::{self, Hasher, NAME_BYTES_MAX};
@@ -49,7 +52,7 @@ use crate::readable::Readable;
 use crate::region::memory::Line;
 use crate::session::SessionId;
 use crate::sync::fence;
-use crate::table::{Found, LIVE, ROUNDS_MAX, phase};
+use crate::table::{LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::Acquire;
 
 /// A limiter opened for use: its limit, read once.
@@ -86,13 +89,10 @@ impl LimiterRef {
 
     /// The state of a key, seen without deciding on it.
     fn peeked(&self, value: u128, moment: Moment) -> Checked {
+        let decision = self.prepared.peek(value, moment);
         Checked {
-            decision: self.prepared.peek(value, moment),
-            is_overflow: false,
-            wait_ns: 0,
-            at: 0,
-            tag: 0,
             family: self.family,
+            ..Checked::apart(decision, false)
         }
     }
 
@@ -123,28 +123,8 @@ pub struct Checked {
     family: u64,
 }
 
-/// The word that decides on a key, not engaged: its cell's or, where there is no room for it, that of the bucket that
-/// such keys share.
-#[derive(Clone, Copy)]
-struct Place {
-    /// Its byte offset.
-    at: usize,
-    state: KeyState,
-    is_overflow: bool,
-}
-
-impl Place {
-    fn of(found: &Found) -> Self {
-        Self {
-            at: found.at,
-            state: KeyState(found.state),
-            is_overflow: false,
-        }
-    }
-}
-
 impl Checked {
-    /// A decision of no word of this file's.
+    /// A decision of no word of a limiter's: nothing of it can be given back.
     pub(crate) fn apart(decision: Decision, is_overflow: bool) -> Self {
         Self {
             decision,
@@ -158,14 +138,6 @@ impl Checked {
 }
 
 impl Engine {
-    #[inline(always)]
-    fn moment(&self, now_ns: u64) -> Moment {
-        Moment {
-            now_ns,
-            base_ns: self.region.base_unix_ns(),
-        }
-    }
-
     /// Checks `cost` of `key` against the limiter, and takes it if allowed. One load and one exchange
     /// on one line when the key is there; no write when refused.
     #[inline]
@@ -206,7 +178,7 @@ impl Engine {
             .find_first(&self.region, entry.hash, entry);
         let ask = Ask::check(cost);
         let Some((line, _, state)) = first else {
-            let (line, state) = self.find_beyond(entry.limiter, entry.key, entry.hash)?;
+            let (line, state) = self.find_beyond(entry.limiter, entry.key.bytes, entry.hash)?;
             return self.check_line(entry.limiter, line, state, ask, now_ns, KeyState::admitted);
         };
         // Found plainly, and so not marked: the word after differs in its value alone.
@@ -218,29 +190,6 @@ impl Engine {
             now_ns,
             KeyState::with_value,
         )
-    }
-
-    /// A key under its limiter's own limit, wherever it is, and not engaged. Its arguments are few, and its result small,
-    /// so that the common case need not keep its own in memory.
-    #[inline(never)]
-    fn find_beyond(&self, limiter: &LimiterRef, key: &[u8], hash: u64) -> Option<(Line<'_>, u128)> {
-        let entry = LimiterKey::hashed(self, limiter, key, hash);
-        let found = self.limiter_keys.find(&self.region, hash, &entry)?;
-        if KeyState(found.state).is_engaged() {
-            return self.find_settled(&entry, found.at);
-        }
-        (KeyState(found.state).limit() == limiter.id)
-            .then(|| (self.region.line(found.at), found.state))
-    }
-
-    /// The same key once the word at `at`, which was its own, is settled: the cell may be another's by then.
-    #[cold]
-    fn find_settled(&self, entry: &LimiterKey<'_>, at: usize) -> Option<(Line<'_>, u128)> {
-        settle(&self.region, at).ok()?;
-        let found = self.limiter_keys.find(&self.region, entry.hash, entry)?;
-        let state = KeyState(found.state);
-        (state.limit() == entry.limiter.id && !state.is_engaged())
-            .then(|| (self.region.line(found.at), found.state))
     }
 
     /// Decides on a key found in `line` with `state`, under the limiter's own limit; `None` if the key
@@ -260,7 +209,7 @@ impl Engine {
         if self.region.word(limiter.control_at).load(Acquire) != limiter.control {
             return None;
         }
-        let moment = self.moment(now_ns);
+        let moment = self.region.moment(now_ns);
         let value = state.value();
         let (verdict, wait_ns) = ask.decide(&limiter.prepared, value, moment);
         let mut after = state;
@@ -328,111 +277,6 @@ impl Engine {
         })
     }
 
-    /// Where `ask` of a key is decided, and its override if it has one: by that or by the limit of now, which `limiter`
-    /// is made. Finds the key or, for a session, inserts it. `None` if something changed meanwhile: look again.
-    fn place(
-        &self,
-        limiter: &mut LimiterRef,
-        entry: &LimiterKey<'_>,
-        ask: Ask,
-        by: Option<SessionId>,
-        now_ns: u64,
-    ) -> Result<Option<(Place, Option<LimiterRef>)>> {
-        let overriding = self.override_for(limiter, entry.key);
-        let under = overriding.as_ref().unwrap_or(limiter);
-        // Before the search: an insertion after this moves the bucket on, and the charge fails.
-        let bucket_at = overflow_at(&self.region, under.id);
-        let bucket = settle(&self.region, bucket_at)?;
-        if !self.is_current_limit(limiter) {
-            *limiter = self.reopened(limiter)?;
-            return Ok(None);
-        }
-        if !under.can_decide(ask) {
-            return Err(under.no_reservations());
-        }
-        // After the bucket: it is still that of the slot's use that was looked up.
-        let is_current = |own: &LimiterRef| self.limit_control(own.id).load(Acquire) == own.control;
-        if !overriding.as_ref().is_none_or(is_current) {
-            return Ok(None);
-        }
-        if phase(bucket) != LIVE {
-            // Not open yet: a key inserted now would start from nothing, whatever it has used of
-            // the bucket before.
-            self.open_overflow(limiter, now_ns);
-            return Ok(None);
-        }
-        let entry = entry.of(limiter);
-        let without_room = Place {
-            at: bucket_at,
-            state: KeyState(bucket),
-            is_overflow: true,
-        };
-        let found = if let Some(by) = by {
-            let actor = self.actor(by, self.region.caps().limiter_keys);
-            self.limiter_keys
-                .find_or_insert(&self.region, &actor, entry.hash, &entry, now_ns)
-        } else {
-            // One whose insertion was decided before starts from what the bucket was then.
-            self.limiter_keys.finish_at(&self.region, entry.hash);
-            let found = self.limiter_keys.find(&self.region, entry.hash, &entry);
-            match found {
-                Some(found) => Ok(found),
-                None => return Ok(Some((without_room, overriding))),
-            }
-        };
-        match found {
-            Ok(found) if KeyState(found.state).is_engaged() => {
-                settle(&self.region, found.at)?;
-                Ok(None)
-            }
-            Ok(found) if KeyState(found.state).limit() != under.id => {
-                if self.move_key(limiter, entry.key, &found, now_ns) {
-                    return Ok(None);
-                }
-                let previous = KeyState(found.state).limit();
-                match self.change_to(limiter, previous) {
-                    Some(change) => {
-                        self.convert_key(found.cell, found.state, &change, now_ns);
-                    }
-                    None => {
-                        *limiter = self.reopened(limiter)?;
-                    }
-                }
-                Ok(None)
-            }
-            Ok(found) => Ok(Some((Place::of(&found), overriding))),
-            // Its limit was changed since it was looked up: look again.
-            Err(Error::LimiterGone { .. }) => Ok(None),
-            Err(error)
-                if chunk::is_lacking(&error)
-                    && by.is_some_and(|by| self.reclaim_long_names(by, now_ns)) =>
-            {
-                Ok(None)
-            }
-            // No room is not the key's fault: the bucket that such keys share decides.
-            Err(Error::Full { .. } | Error::ShareExceeded { .. } | Error::NoSpace { .. }) => {
-                Ok(Some((without_room, overriding)))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// A limiter whose limit was changed since `limiter` was opened, by the limit of now.
-    fn reopened(&self, limiter: &LimiterRef) -> Result<LimiterRef> {
-        self.limiter_ref(&limiter.name)
-            .ok_or_else(|| limiter.gone())
-    }
-
-    /// Opens the overflow bucket of a limit that has just replaced another.
-    fn open_overflow(&self, limiter: &LimiterRef, now_ns: u64) {
-        let change = limiter
-            .previous
-            .and_then(|previous| self.change_to(limiter, previous));
-        if let Some(change) = change {
-            self.move_overflow(&change, now_ns);
-        }
-    }
-
     fn check_overflow(
         &self,
         limiter: &LimiterRef,
@@ -441,7 +285,7 @@ impl Engine {
         now_ns: u64,
     ) -> Option<Checked> {
         let state = KeyState(bucket);
-        let moment = self.moment(now_ns);
+        let moment = self.region.moment(now_ns);
         let (verdict, wait_ns) = ask.decide(&limiter.prepared, state.value(), moment);
         let after = match verdict {
             Verdict::Allowed { new_value } if ask.cost != 0 => state.admitted(new_value),
@@ -472,7 +316,7 @@ impl Engine {
                 limiter = self.reopened(&limiter)?;
                 continue;
             }
-            let moment = self.moment(now_ns);
+            let moment = self.region.moment(now_ns);
             let entry = LimiterKey::new(self, &limiter, key);
             let Some(found) = self.limiter_keys.find(&self.region, entry.hash, &entry) else {
                 let overriding = self.override_for(&limiter, key);
@@ -485,16 +329,8 @@ impl Engine {
                 settle(&self.region, found.at)?;
                 continue;
             }
-            if let Some(under) = self.overriding(&limiter, state.limit()) {
-                let line = self.region.line(found.at);
-                let (ask, state) = (Ask::check(0), found.state);
-                let checked = self.check_line(&under, line, state, ask, now_ns, KeyState::admitted);
-                if let Some(checked) = checked {
-                    return Ok(checked);
-                }
-                continue;
-            }
-            if state.limit() != limiter.id {
+            let overriding = self.overriding(&limiter, state.limit());
+            if overriding.is_none() && state.limit() != limiter.id {
                 let Some(change) = self.change_to(&limiter, state.limit()) else {
                     limiter = self.reopened(&limiter)?;
                     continue;
@@ -504,9 +340,9 @@ impl Engine {
                     .map_or(0, |(old, new)| convert(&old, state.value(), &new, moment));
                 return Ok(limiter.peeked(value, moment));
             }
-            let line = self.region.line(found.at);
-            let (ask, state) = (Ask::check(0), found.state);
-            let checked = self.check_line(&limiter, line, state, ask, now_ns, KeyState::admitted);
+            let under = overriding.as_ref().unwrap_or(&limiter);
+            let (line, ask) = (self.region.line(found.at), Ask::check(0));
+            let checked = self.check_line(under, line, state.0, ask, now_ns, KeyState::admitted);
             if let Some(checked) = checked {
                 return Ok(checked);
             }
@@ -543,7 +379,9 @@ impl Engine {
             for (i, entry) in entries.iter().flatten().enumerate() {
                 let checked = match self.check_entry(entry, cost, now_ns) {
                     Some(checked) => checked,
-                    None => self.check_slowly(limiter, entry.key, Ask::check(cost), by, now_ns)?,
+                    None => {
+                        self.check_slowly(limiter, entry.key.bytes, Ask::check(cost), by, now_ns)?
+                    }
                 };
                 if !each(group * AHEAD + i, checked) {
                     return Ok(());

@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0..16 | state word |
-//! | 16..32 | the key, if at most 16 bytes; else its hash and the index of its first chunk with its length |
+//! | 16..32 | the key ([`crate::cell_key`]) |
 //!
 //! # The state word
 //!
@@ -27,10 +27,9 @@
 //! prepared an exchange from the earlier one finds the same key with the same value, and what it decided is
 //! what it would decide now with the stamp that it has.
 
-use crate::chunk;
+use crate::cell_key::{self, CellKey};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::key;
 use crate::limiter;
 use crate::region::memory::Line;
 use crate::region::{CELLS_PER_BLOCK, Region, Section, header};
@@ -39,11 +38,8 @@ use crate::sync::fence;
 use crate::table::{
     CLAIMED, CellOwner, Claim, EMPTY, Entry, Flavour, Idle, LIVE, PHASE_MASK, RETIRED, Table, field,
 };
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 
-const KEY: usize = 16;
-/// Bytes of a key that fit its cell.
-const INLINE: usize = 16;
 const VALUE: u32 = 43;
 /// Phase, key length and limit.
 const MATCH_MASK: u64 = SHAPE_MASK | 0xfff << 11;
@@ -159,41 +155,10 @@ pub(crate) fn next_claim(claimed: u128) -> u128 {
 pub(crate) struct LimiterKeys;
 
 impl LimiterKeys {
-    /// Whether the key in a cell is in chunks.
-    pub(crate) fn is_long(live: u128) -> bool {
-        Self::key_len(live) == 0
-    }
-
-    fn key_len(live: u128) -> u32 {
-        field(live, 3, 5) as u32
-    }
-
     /// Bytes that a live key takes, of its block and of the chunks.
     pub(crate) fn bytes(region: &Region, at: usize, live: u128) -> u64 {
         let cell = Self::section(region).bytes_per(CELLS_PER_BLOCK);
-        let chunks = match Self::key_len(live) {
-            0 => chunk::bytes((region.word(at + KEY + 8).load(Relaxed) >> 32) as usize),
-            _ => 0,
-        };
-        cell + chunks
-    }
-
-    /// The key in a cell; valid if the state word is unchanged after.
-    pub(crate) fn key(region: &Region, at: usize, live: u128) -> Vec<u8> {
-        Self::key_of(region, at, Self::key_len(live))
-    }
-
-    /// The key of this length in a cell, 0 for one in chunks.
-    fn key_of(region: &Region, at: usize, key_len: u32) -> Vec<u8> {
-        let words = [0, 8].map(|i| region.word(at + KEY + i).load(Relaxed));
-        match key_len as usize {
-            0 => chunk::read(region, words[1] as u32, (words[1] >> 32) as usize),
-            len => {
-                let mut key: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                key.truncate(len);
-                key
-            }
-        }
+        cell + cell_key::chunk_bytes(region, at, live)
     }
 }
 
@@ -233,7 +198,8 @@ impl Flavour for LimiterKeys {
     fn live(region: &Region, at: usize, claimed: u128) -> u128 {
         let payload = Self::claim_of(claimed).payload;
         let (own, key_len) = (payload & 0xfff, payload >> 12);
-        let limit = limiter::limit_of_new(region, own, || Self::key_of(region, at, key_len));
+        let limit =
+            limiter::limit_of_new(region, own, || cell_key::read_of_len(region, at, key_len));
         KeyState::live(key_len, limit, claimed, limiter::first_value(region, limit)).0
     }
 
@@ -284,7 +250,7 @@ impl Flavour for LimiterKeys {
     }
 
     fn home_of(region: &Region, table: &Table<Self>, at: usize, live: u128) -> u32 {
-        let key = Self::key(region, at, live);
+        let key = cell_key::read(region, at, live);
         let hash = limiter::hasher(region, KeyState(live).limit()).hash(&key);
         table.home(hash)
     }
@@ -294,8 +260,7 @@ impl Flavour for LimiterKeys {
 pub(crate) struct LimiterKey<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) limiter: &'a limiter::LimiterRef,
-    pub(crate) key: &'a [u8],
-    words: [u64; 2],
+    pub(crate) key: CellKey<'a>,
     /// What the state word of this key's cell shows under `MATCH_MASK`.
     pattern: u64,
     pub(crate) hash: u64,
@@ -315,18 +280,12 @@ impl<'a> LimiterKey<'a> {
         key: &'a [u8],
         hash: u64,
     ) -> Self {
-        let (key_len, words) = if key.len() <= INLINE {
-            (key.len() as u32, key::words(key))
-        } else {
-            (0, [hash, 0])
-        };
-        let pattern = KeyState::live(key_len, limiter.id, 0, 0).0 as u64;
+        let key = CellKey::new(key, hash);
         Self {
             engine,
             limiter,
             key,
-            words,
-            pattern,
+            pattern: pattern(&key, limiter),
             hash,
         }
     }
@@ -340,8 +299,7 @@ impl<'a> LimiterKey<'a> {
             engine: self.engine,
             limiter,
             key: self.key,
-            words: self.words,
-            pattern: KeyState::live(self.key_len(), limiter.id, 0, 0).0 as u64,
+            pattern: pattern(&self.key, limiter),
             hash: self.hash,
         }
     }
@@ -360,37 +318,18 @@ impl<'a> LimiterKey<'a> {
         let now = KeyState(line.state().load());
         now.released().tag() != KeyState(state).released().tag()
     }
+}
 
-    #[inline(always)]
-    fn has_key(&self, region: &Region, line: Line<'_>) -> bool {
-        // Relaxed: written before the cell went LIVE, which the caller acquired; a cell reused since
-        // shows in its state word, which the caller exchanges or reads again.
-        let word = |i| line.word(KEY + i).load(Relaxed);
-        if word(0) != self.words[0] {
-            return false;
-        }
-        if self.key_len() != 0 {
-            return word(8) == self.words[1];
-        }
-        let place = word(8);
-        (place >> 32) as usize == self.key.len() && chunk::equals(region, place as u32, self.key)
-    }
-
-    #[inline(always)]
-    fn key_len(&self) -> u32 {
-        if self.key.len() <= INLINE {
-            self.key.len() as u32
-        } else {
-            0
-        }
-    }
+#[inline(always)]
+fn pattern(key: &CellKey<'_>, limiter: &limiter::LimiterRef) -> u64 {
+    KeyState::live(key.len(), limiter.id, 0, 0).0 as u64
 }
 
 impl Entry<LimiterKeys> for LimiterKey<'_> {
     /// The key under any limit of the limiter: its own, the one that this replaced, an override's.
     #[inline(always)]
     fn matches(&self, region: &Region, line: Line<'_>, state: u128) -> bool {
-        if (state as u64 ^ self.pattern) & SHAPE_MASK != 0 || !self.has_key(region, line) {
+        if (state as u64 ^ self.pattern) & SHAPE_MASK != 0 || !self.key.is_in(region, line) {
             return false;
         }
         let limit = KeyState(state).limit();
@@ -401,31 +340,21 @@ impl Entry<LimiterKeys> for LimiterKey<'_> {
 
     #[inline(always)]
     fn matches_plainly(&self, _: &Region, line: Line<'_>, state: u128) -> bool {
-        // Phase, key length, limit and that it is neither marked nor engaged in one comparison; then the words,
-        // which a key in chunks, whose place is never 0, doesn't have.
-        let word = |offset| line.word(offset).load(Relaxed);
+        // Phase, key length, limit and that it is neither marked nor engaged in one comparison.
         state as u64 & (MATCH_MASK | (MARKED | ENGAGED) as u64) == self.pattern
-            && word(KEY) == self.words[0]
-            && word(KEY + 8) == self.words[1]
+            && self.key.is_plainly_in(line)
     }
 
     fn payload(&self) -> u32 {
-        self.limiter.id | self.key_len() << 12
+        self.limiter.id | self.key.len() << 12
     }
 
-    fn write(&self, region: &Region, at: usize, _: u32, owner: CellOwner) -> Result<()> {
+    fn write(&self, _: &Region, at: usize, _: u32, owner: CellOwner) -> Result<()> {
         // We claimed a cell under this limit, then look whether it is still the limiter's; whoever
         // replaces a limit publishes the new one, fences, then looks for cells under the old one.
         fence(SeqCst);
         self.engine.check_current(self.limiter)?;
-        let mut words = self.words;
-        if self.key_len() == 0 {
-            let first = self.engine.write_chunks(owner, self.key)?;
-            words[1] = u64::from(first) | (self.key.len() as u64) << 32;
-        }
-        region.word(at + KEY).store(words[0], Relaxed);
-        region.word(at + KEY + 8).store(words[1], Relaxed);
-        Ok(())
+        self.key.write(self.engine, at, owner)
     }
 }
 

@@ -24,6 +24,12 @@
 //! | 11..64 | serial |
 //! | 64..128 | value |
 
+mod name;
+
+pub use name::Name;
+pub(crate) use name::parts_of_pair;
+
+use self::name::{FAMILY, INLINE};
 use crate::admission::is_queued;
 use crate::chunk;
 use crate::counter;
@@ -45,7 +51,6 @@ use crate::table::{
 };
 use crate::waiter;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::Arc;
 
 pub(crate) const META: usize = 16;
 /// Bits of *meta* that are not part of the object's identity.
@@ -53,10 +58,6 @@ const HOME: u64 = 0xffff_ffff << 24;
 const NAME: usize = 24;
 /// First word of the kind's own.
 pub(crate) const OWN: usize = 48;
-/// Bytes of a name that fit its cell.
-const INLINE: usize = 24;
-/// Bytes of a name that say which limiter a key's slots are of.
-const FAMILY: usize = 4;
 
 const SERIAL: u32 = 75;
 /// Bits of a serial, and so of a token.
@@ -72,10 +73,10 @@ pub(crate) enum Kind {
     Fence = 2,
     Limiter = 3,
     Counter = 4,
+    Once = 5,
     /// A part of a striped counter.
     Stripe = 6,
     Semaphore = 7,
-    Once = 5,
     /// A limit of its own for one key of a limiter: the name is that pair.
     Override = 8,
     JointLimiter = 9,
@@ -136,6 +137,11 @@ impl Objects {
         region.word(at + META).load(Relaxed) as u8
     }
 
+    /// Whether a cell is of this kind.
+    pub(crate) fn is(region: &Region, at: usize, kind: Kind) -> bool {
+        Self::kind(region, at) == kind as u8
+    }
+
     /// What tells the objects of one name apart: kind, and from bit 8 on the part.
     pub(crate) fn kind_and_part(region: &Region, at: usize) -> u64 {
         let meta = region.word(at + META).load(Relaxed);
@@ -144,7 +150,7 @@ impl Objects {
 
     /// Whether a cell is a lock's.
     pub(crate) fn is_lock(region: &Region, at: usize) -> bool {
-        Self::kind(region, at) == Kind::Lock as u8
+        Self::is(region, at, Kind::Lock)
     }
 
     /// Whether a cell is of a kind that is waited for.
@@ -152,11 +158,6 @@ impl Objects {
         [Kind::Lock, Kind::Semaphore, Kind::Slots]
             .map(|kind| kind as u8)
             .contains(&Self::kind(region, at))
-    }
-
-    /// Whether a cell is a counter's.
-    pub(crate) fn is_counter(region: &Region, at: usize) -> bool {
-        Self::kind(region, at) == Kind::Counter as u8
     }
 
     /// Whether a cell is the name of a limiter of whatever kind, whose value 0 says nothing yet.
@@ -295,13 +296,13 @@ impl Flavour for Objects {
         now_ns: u64,
         is_alive: &mut dyn FnMut(SessionId) -> bool,
     ) -> Idle {
-        if Self::is_counter(region, at) {
+        if Self::is(region, at, Kind::Counter) {
             return counter::idle(live);
         }
-        if Self::kind(region, at) == Kind::Override as u8 {
+        if Self::is(region, at, Kind::Override) {
             return limiter::idle_override(live);
         }
-        if Self::kind(region, at) == Kind::Once as u8 {
+        if Self::is(region, at, Kind::Once) {
             return once::idle(region, at, live, now_ns, is_alive);
         }
         if !Self::has_tokens(region, at) {
@@ -354,118 +355,6 @@ impl Flavour for Objects {
     fn home_of(region: &Region, _: &Table<Self>, at: usize, _: u128) -> u32 {
         (region.word(at + META).load(Relaxed) >> 24) as u32
     }
-}
-
-/// The name of an object, with its hash and words made once.
-#[derive(Clone)]
-pub struct Name {
-    /// The bytes, if they don't fit a cell.
-    long: Option<Arc<[u8]>>,
-    len: u16,
-    /// How many of the bytes are before what users call it.
-    family_len: u8,
-    /// What the cell holds of the name: its bytes, or its hash.
-    words: [u64; 3],
-    /// Hash of the bytes; each kind mixes its own from it.
-    hash: u64,
-}
-
-impl Name {
-    #[inline(always)]
-    pub(crate) fn new(region: &Region, what: &'static str, bytes: &[u8]) -> Result<Self> {
-        let long = if bytes.is_empty() || bytes.len() > INLINE {
-            Some(Self::long(what, bytes)?)
-        } else {
-            None
-        };
-        Ok(Self::of(region, bytes, long))
-    }
-
-    #[inline(always)]
-    fn of(region: &Region, bytes: &[u8], long: Option<Arc<[u8]>>) -> Self {
-        let hash = region.hasher.hash(bytes);
-        let words = if long.is_some() {
-            [hash, 0, 0]
-        } else {
-            key::words(bytes)
-        };
-        Self {
-            long,
-            len: bytes.len() as u16,
-            family_len: 0,
-            words,
-            hash,
-        }
-    }
-
-    /// The name of what one key of a limiter has, for a key within its bounds.
-    pub(crate) fn of_family(region: &Region, family: u32, key: &[u8]) -> Self {
-        let family = family.to_le_bytes();
-        let len = FAMILY + key.len();
-        let name = if len > INLINE {
-            let bytes: Arc<[u8]> = family.iter().chain(key).copied().collect();
-            Self::of(region, &bytes, Some(Arc::clone(&bytes)))
-        } else {
-            let mut bytes = [0; INLINE];
-            bytes[..FAMILY].copy_from_slice(&family);
-            bytes[FAMILY..len].copy_from_slice(key);
-            Self::of(region, &bytes[..len], None)
-        };
-        Self {
-            family_len: FAMILY as u8,
-            ..name
-        }
-    }
-
-    /// The name of an object that belongs to a pair of names, both within their bounds: the length of the
-    /// first in two bytes, then both.
-    pub(crate) fn pair(region: &Region, first: &[u8], second: &[u8]) -> Self {
-        let len = (first.len() as u16).to_le_bytes();
-        let bytes = [&len, first, second].concat();
-        let long = (bytes.len() > INLINE).then(|| bytes.as_slice().into());
-        Self::of(region, &bytes, long)
-    }
-
-    #[cold]
-    fn long(what: &'static str, bytes: &[u8]) -> Result<Arc<[u8]>> {
-        key::check_name(what, bytes)?;
-        Ok(bytes.into())
-    }
-
-    /// Whether the name is in chunks.
-    pub(crate) fn is_long(&self) -> bool {
-        self.long.is_some()
-    }
-
-    /// The bytes of the name; of a limiter's key those of the key.
-    pub fn to_vec(&self) -> Vec<u8> {
-        let family = usize::from(self.family_len);
-        if let Some(bytes) = &self.long {
-            return bytes[family..].to_vec();
-        }
-        let mut bytes: Vec<u8> = self
-            .words
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect();
-        bytes.truncate(self.len.into());
-        bytes.drain(..family);
-        bytes
-    }
-
-    /// The hash of the name as it is kept, of this region: names that differ in it differ.
-    #[inline(always)]
-    pub fn raw_hash(&self) -> u64 {
-        self.hash
-    }
-}
-
-/// The two names of which [`Name::pair`] made `bytes`; `None` for what it can't have made.
-pub(crate) fn parts_of_pair(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (len, names) = bytes.split_first_chunk()?;
-    let parts = names.split_at_checked(u16::from_le_bytes(*len).into())?;
-    let is_name = |name| key::check_name("name", name).is_ok();
-    (is_name(parts.0) && is_name(parts.1)).then_some(parts)
 }
 
 /// An object to find where it is not to be inserted.

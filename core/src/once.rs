@@ -381,7 +381,7 @@ impl Engine {
     }
 
     fn is_once(&self, cell: u32) -> bool {
-        Objects::kind(&self.region, self.objects.at(cell)) == Kind::Once as u8
+        Objects::is(&self.region, self.objects.at(cell), Kind::Once)
     }
 
     /// Exchanges the word of an attempt in progress for what `next` makes of it; the new state. `None` if the

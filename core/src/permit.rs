@@ -1,24 +1,18 @@
 //! Permits: one leased share each of a lock in shared use, or of a semaphore.
 //!
 //! Owns the records, and how they follow the word of the pool that they are members of
-//! ([`crate::pool`]). Decides nothing about who may join.
+//! ([`crate::pool`]). How one is claimed is in [`claim`], how the late and the dead are ended in [`ending`].
+//! Decides nothing about who may join.
 //!
-//! # The word of a permit
+//! # The records
 //!
-//! Session and lease are where a lock's word has them, and bits 2 to 4 are set in all but a free one, so
-//! that it is never the word of a lock that one exchange could release.
-//!
-//! | bits | field |
+//! | bytes | field |
 //! |---|---|
-//! | 0..2 | phase: 0 free, 1 claimed, 2 active, 3 ended |
-//! | 2..5 | set unless free |
-//! | 5..23 | generation and line of the holder's session |
-//! | 23..75 | the lease's end, region time in microseconds |
-//! | 75..104 | the cell of its pool |
-//! | 104..128 | generation of the permit, one higher for each use |
-//!
-//! Beside it: the token (bits 0..53) with the low bits of the generation, how much of the pool it has,
-//! when it was granted ([`verdict`] has more of that word), and the session whose share of the region it is of, whoever has it now.
+//! | 0..16 | the word ([`state`]) |
+//! | 16..24 | the token (bits 0..53), then the low bits of the permit's generation |
+//! | 24..32 | how much of the pool it has |
+//! | 32..40 | when it was granted, in nanoseconds of region time; [`verdict`] has more of it |
+//! | 40..48 | the session whose share of the region it is of, whoever has it now |
 //!
 //! ```text
 //!          claim            the pool's word names it as joined (anyone follows)
@@ -33,136 +27,35 @@
 //! A renewal and an end exchange the same word, so one of them fails. A permit that has ended is taken out
 //! of its pool by whoever ended it or, should that one die, by whoever next finds too little room there.
 
+mod claim;
 mod ending;
+mod state;
 #[cfg(all(test, not(loom)))]
 mod stopped;
 mod verdict;
 
+pub(crate) use claim::Claim;
+pub(crate) use ending::Reaped;
+pub(crate) use state::Permit;
 pub(crate) use verdict::Verdict;
 
-pub(crate) use ending::Reaped;
-
-use crate::engine::{Engine, Used};
-use crate::error::{Error, Result};
+use self::state::{ACTIVE, CLAIMED, ENDED, FREE};
+use crate::engine::Engine;
 use crate::lock::coarse::looks;
 use crate::lock::{Grant, State, until_us};
-use crate::object::{OWN, Objects, TOKEN_BITS, TOKEN_MAX};
+use crate::object::{OWN, Objects, TOKEN_MAX};
 use crate::pool::{Mode, Pool, Step, has_same_step, is_pooled};
 use crate::region::{Region, header};
-use crate::session::{GENERATION_BITS, SessionId};
+use crate::session::SessionId;
 use crate::sync::{Wide, Word, fence};
-use crate::table::{ROUNDS_MAX, field};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-
-/// What there is no room for, in errors.
-const WHAT: &str = "shared hold or semaphore permit";
-
-const FREE: u64 = 0;
-const CLAIMED: u64 = 1;
-const ACTIVE: u64 = 2;
-const ENDED: u64 = 3;
-
-const MARK: u128 = 0b111 << 2;
-const CELL_BITS: u32 = 29;
+use crate::table::ROUNDS_MAX;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Offsets in a permit's line.
 const TOKEN: usize = 16;
 const AMOUNT: usize = 24;
 const SINCE: usize = 32;
 const CREATOR: usize = 40;
-
-/// A decoded permit's word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Permit {
-    phase: u64,
-    pub(crate) by: SessionId,
-    pub(crate) until_us: u64,
-    pub(crate) cell: u32,
-    generation: u32,
-}
-
-impl Permit {
-    pub(crate) fn decode(word: u128) -> Self {
-        Self {
-            phase: field(word, 0, 2),
-            by: SessionId::from_bits(field(word, 5, GENERATION_BITS + 12)),
-            until_us: field(word, 23, 52),
-            cell: field(word, 75, CELL_BITS) as u32,
-            generation: field(word, 104, 24) as u32,
-        }
-    }
-
-    pub(crate) fn encode(self) -> u128 {
-        let generation = u128::from(self.generation & 0xff_ffff) << 104;
-        if self.phase == FREE {
-            return generation;
-        }
-        u128::from(self.phase)
-            | MARK
-            | self.by.bits() << 5
-            | u128::from(self.until_us) << 23
-            | u128::from(self.cell) << 75
-            | generation
-    }
-
-    fn in_phase(self, phase: u64) -> Self {
-        Self { phase, ..self }
-    }
-
-    /// Free, for the next use.
-    fn freed(self) -> Self {
-        Self {
-            phase: FREE,
-            generation: self.generation.wrapping_add(1),
-            ..self
-        }
-    }
-
-    pub(crate) fn is_free(self) -> bool {
-        self.phase == FREE
-    }
-
-    pub(crate) fn is_active(self) -> bool {
-        self.phase == ACTIVE
-    }
-
-    /// Whether it is a member of its pool, if the pool's last step was followed.
-    pub(crate) fn is_member(self) -> bool {
-        self.phase == ACTIVE || self.phase == ENDED
-    }
-
-    /// Whether it is the same use by the same session, whatever its lease and phase.
-    fn is_same_hold(self, other: Self) -> bool {
-        (self.by, self.cell, self.generation) == (other.by, other.cell, other.generation)
-    }
-
-    pub(crate) fn has_expired(self, now_us: u64) -> bool {
-        self.until_us <= now_us
-    }
-
-    /// Whether it is the same use, whoever has it by now.
-    fn is_same_use(self, other: Self) -> bool {
-        (self.cell, self.generation) == (other.cell, other.generation)
-    }
-
-    /// The word that has the token of this use.
-    fn with_token(self, token: u64) -> u64 {
-        token | u64::from(self.generation) << TOKEN_BITS
-    }
-}
-
-/// A permit that is claimed, and no member of a pool yet.
-pub(crate) struct Claim {
-    pub(crate) index: u32,
-    word: u128,
-}
-
-impl Claim {
-    /// Whether it is for a share of the pool in `cell`.
-    pub(crate) fn is_for(&self, cell: u32) -> bool {
-        Permit::decode(self.word).cell == cell
-    }
-}
 
 /// Frees every permit, generations kept: for a region from another boot, before anyone uses it.
 #[cfg(all(not(loom), target_os = "linux"))]
@@ -300,105 +193,6 @@ impl Engine {
         let _ = self
             .permit_token(index)
             .compare_exchange(before, after, Relaxed, Relaxed);
-    }
-
-    /// Claims a permit for a share of the pool in `cell`.
-    pub(crate) fn claim_permit(
-        &self,
-        by: SessionId,
-        cell: u32,
-        until_us: u64,
-        amount: u32,
-        now_ns: u64,
-    ) -> Result<Claim> {
-        let cap = self.region.caps().permits;
-        self.count_in_permit(by, cap)?;
-        // Relaxed: a hint of this process, where it last had one.
-        let hint = self.used.permit_hint.load(Relaxed);
-        for recover in [false, true] {
-            if recover {
-                self.reap_all(now_ns);
-            }
-            for i in 0..cap {
-                let index = (hint + i) % cap;
-                let before = self.permit(index).load();
-                let permit = Permit::decode(before);
-                if permit.phase != FREE {
-                    continue;
-                }
-                let claimed = Permit {
-                    phase: CLAIMED,
-                    by,
-                    until_us,
-                    cell,
-                    generation: permit.generation,
-                };
-                let word = claimed.encode();
-                // Before it is claimed: whoever scans for members, or for what the dead left, looks far enough.
-                let high = self.region.word(header::PERMITS_HIGH);
-                if high.load(Relaxed) <= u64::from(index) {
-                    high.fetch_max(u64::from(index) + 1, AcqRel);
-                }
-                if self.permit(index).compare_exchange(before, word).is_err() {
-                    continue;
-                }
-                self.used.permit_hint.store(index, Relaxed);
-                let at = self.region.permit_at(index);
-                self.region.word(at + AMOUNT).store(amount.into(), Relaxed);
-                // Release: whoever asks late what became of the last use, and reads this, finds that the
-                // permit is another's. Pairs with the acquire in `verdict`.
-                self.region.word(at + SINCE).store(0, Release);
-                self.region
-                    .word(at + CREATOR)
-                    .store(by.bits() as u64, Relaxed);
-                return Ok(Claim { index, word });
-            }
-        }
-        self.count_out_permit();
-        Err(Error::Full {
-            what: WHAT,
-            cap: cap.into(),
-        })
-    }
-
-    /// Gives back a claim that did not become a member.
-    pub(crate) fn abandon_permit(&self, claim: &Claim) {
-        let freed = Permit::decode(claim.word).freed().encode();
-        // Losing means that this session is taken for dead.
-        let _ = self.permit(claim.index).compare_exchange(claim.word, freed);
-        self.count_out_permit();
-    }
-
-    fn count_in_permit(&self, by: SessionId, cap: u32) -> Result<()> {
-        if !self.has_share() {
-            return Ok(());
-        }
-        let share = self.share_of(cap);
-        Used::add(&self.used.permits, 1, share, WHAT).or_else(|error| {
-            // Others end what is over, broken or handed on, and this process's count does not know.
-            let is_its = |index: &u32| {
-                !Permit::decode(self.permit(*index).load()).is_free()
-                    && self.is_created_by(*index, by)
-            };
-            let count = (0..cap).filter(is_its).count() as u32;
-            if count >= share {
-                return Err(error);
-            }
-            self.used.permits.store(count + 1, Relaxed);
-            Ok(())
-        })
-    }
-
-    fn is_created_by(&self, index: u32, by: SessionId) -> bool {
-        let at = self.region.permit_at(index) + CREATOR;
-        // Relaxed: for counting.
-        self.region.word(at).load(Relaxed) == by.bits() as u64
-    }
-
-    fn count_out_permit(&self) {
-        if self.has_share() {
-            Used::take_off(&self.used.permits, 1);
-        }
     }
 
     /// Makes a claimed permit a member by exchanging the pool's word, which was `raw` and whose last

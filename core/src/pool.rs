@@ -18,10 +18,10 @@
 //!
 //! # A step and its permit
 //!
-//! The exchange of this word decides; the permit follows. So the word names the permit of its last step,
-//! and whoever makes the next step first sees to it that this one has followed
-//! ([`crate::permit::follow_step`]). A permit is a member from the exchange that names it as joined to the one that names it
-//! as left, and `used` is the sum over the members, whoever dies in between.
+//! The exchange of this word decides; the permit follows. So the word names the permit of its last step, and
+//! whoever makes the next step first sees to it that this one has followed ([`crate::permit::follow_step`]). A
+//! permit is a member from the exchange that names it as joined to the one that names it as left, and `used` is
+//! the sum over the members, whoever dies in between.
 //!
 //! Token and *used* together never repeat, and so neither does a step: a token is spent for each that joins,
 //! and until the next one joins *used* only falls. *Queue* and a lock's mode go back and forth in between, so

@@ -13,7 +13,8 @@
 //!               limits           two lines per limit definition
 //!               charges          six lines per call of several limits at once
 //!               joint limits     eight lines per definition of limits declared together
-//! growing       object blocks    locks, semaphores, fences, counters, limiter names, overrides, onces: a header line and 8 cells of 64 bytes
+//! growing       object blocks    all that has a name, and keys of concurrency limiters: a header line and 8 cells
+//!                                of 64 bytes
 //!               limiter blocks   limiter keys: a header line and 8 cells of 32 bytes
 //!               joint blocks     keys of limits declared together: a header line and 8 cells of 128 bytes
 //!               key chunks       names too long for their cell, and results of onces
@@ -52,7 +53,8 @@ pub(crate) use geometry::{
 };
 
 use crate::error::{Error, Result};
-use crate::key::Hasher;
+use crate::key::{self, Hasher};
+use crate::limit::Moment;
 use crate::sync::{Half, Wide, Word};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use geometry::LINE;
@@ -85,8 +87,6 @@ pub(crate) mod header {
     pub(crate) const SESSION_HINT: usize = 192;
     /// Permits in use lie below this index.
     pub(crate) const PERMITS_HIGH: usize = 200;
-    /// The last ticket handed out to one who waits.
-    pub(crate) const TICKETS: usize = 248;
     pub(crate) const CHUNK_HINT: usize = 208;
     pub(crate) const BREAK_HINT: usize = 216;
     /// Waiter words in use lie below this index.
@@ -94,6 +94,8 @@ pub(crate) mod header {
     pub(crate) const LIMITS_HINT: usize = 232;
     /// Latest region time at which a key of a limiter was reclaimed, in nanoseconds; only rises.
     pub(crate) const RECLAIMED_AT: usize = 240;
+    /// The last ticket handed out to one who waits.
+    pub(crate) const TICKETS: usize = 248;
     /// Per table: live cells, clock hand of reclaim, earliest time at which a sweep may find something,
     /// furthest that any key was ever put from its home.
     pub(crate) const OBJECTS: usize = 256; // a line of its own
@@ -249,10 +251,24 @@ impl Region {
         self.hash_seed
     }
 
+    /// The hash function of the keys of a limiter whose name hashes to `family`.
+    pub(crate) fn family_hasher(&self, family: u64) -> Hasher {
+        Hasher::new(key::mix(family, self.hash_seed))
+    }
+
     /// Unix time of region time zero, in nanoseconds.
     #[inline(always)]
     pub fn base_unix_ns(&self) -> u64 {
         self.base_unix_ns
+    }
+
+    /// A time of this region, as limits take it.
+    #[inline(always)]
+    pub(crate) fn moment(&self, now_ns: u64) -> Moment {
+        Moment {
+            now_ns,
+            base_ns: self.base_unix_ns,
+        }
     }
 
     /// Region time zero on this boot's clock, in nanoseconds: region time is boot time minus this.

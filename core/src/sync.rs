@@ -168,8 +168,9 @@ impl Wide {
         self.0.load_low()
     }
 
-    /// Reads the word in two pieces, which may be of different times (acquire, each): for who then exchanges it, which
-    /// fails if they are. A nanosecond less than [`load`](Self::load) where the word was exchanged just before.
+    /// Reads the word in two pieces, which may be of different times (acquire, each): for who then exchanges it,
+    /// which fails if they are. A nanosecond less than [`load`](Self::load) where the word was exchanged just
+    /// before.
     #[inline(always)]
     pub(crate) fn load_in_halves(&self) -> u128 {
         step();

@@ -35,12 +35,12 @@
 //!
 //! # The turn
 //!
-//! The head of a lock's queue is its lowest ticket among those waiting. Only the head takes a lock
-//! that is free with a queue, by its own exchange on the lock's word; one who wants it in shared use also
-//! when only others who do are before it. Who may is said in [`crate::admission`]. Whoever frees the lock
-//! raises the head's signal, and who got a share of it, that of the next. All else is a re-probe: each waiter looks again at least every
-//! [`PROBE_NS`], drops waits of dead sessions, frees the lock of a dead or expired holder, and passes
-//! a lost wake on. So:
+//! The head of a lock's queue is its lowest ticket among those waiting. Only the head takes a lock that is free
+//! with a queue, by its own exchange on the lock's word; one who wants it in shared use also when only others who
+//! do are before it. Who may is said in [`crate::admission`]. Whoever frees the lock raises the head's signal, and
+//! who got a share of it, that of the next. All else is a re-probe: each waiter looks again at least every
+//! [`PROBE_NS`], drops waits of dead sessions, frees the lock of a dead or expired holder, and passes a lost wake
+//! on. So:
 //!
 //! - *dead between freeing and waking*: found at the next probe;
 //! - *head dead*: dropped at the next probe, the next one is head;

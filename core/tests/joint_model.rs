@@ -141,9 +141,9 @@ proptest! {
     }
 }
 
-/// What a table of `KEY_CAP` keys with one shared entry for the rest does. Which of the idle keys makes room for a new
-/// one is the table's own business, and a key that made room starts anew at the shared entry's level: so a key has
-/// every state that fits all that was seen.
+/// What a table of `KEY_CAP` keys with one shared entry for the rest does. Which of the idle keys makes room for a
+/// new one is the table's own business, and a key that made room starts anew at the shared entry's level: so a key
+/// has every state that fits all that was seen.
 struct Model {
     limits: Vec<Prepared>,
     moment: Moment,

@@ -1,4 +1,5 @@
-//! One step of a chore that runs tests: what it runs, and what came of it. All steps run even after one failed; the summary says how to run a failed one again.
+//! One step of a chore that runs tests: what it runs, and what came of it. All steps run even after one failed;
+//! the summary says how to run a failed one again.
 
 use std::time::{Duration, Instant};
 

@@ -32,7 +32,8 @@ const SAMPLE_TICKS_GOOD: u64 = 1 << 9;
 /// …and too wide to use past this: the thread was interrupted in between.
 const SAMPLE_TICKS_MAX: u64 = 1 << 11;
 const SAMPLE_TRIES: u32 = 4;
-/// Rates are nanoseconds per tick, times 2^32. This one is sixteen nanoseconds per tick: below any counter in question.
+/// Rates are nanoseconds per tick, times 2^32. This one is sixteen nanoseconds per tick: below any counter in
+/// question.
 const RATE_MAX: u64 = 1 << 36;
 const RATE_SHIFT: u32 = 32;
 
@@ -85,7 +86,8 @@ enum Verdict {
     Learning,
     /// It becomes the anchor, with the calibration's rate.
     Publish,
-    /// Counter and kernel disagree with what they said before: suspend, another time namespace, or a counter gone bad.
+    /// Counter and kernel disagree with what they said before: suspend, another time namespace, or a counter gone
+    /// bad.
     Suspicious,
 }
 

@@ -1,8 +1,8 @@
 //! Who this process is, for others to tell whether it is still the same one.
 //!
-//! A pid alone says nothing: it is used again. Whether a process lives is told by a kernel lock; what is here stands
-//! beside it, for people and for cross-checks. Whatever can't be found out is 0, which means unknown and never an error: a
-//! sandbox without `/proc` can still use a space.
+//! A pid alone says nothing: it is used again. Whether a process lives is told by a kernel lock; what is here
+//! stands beside it, for people and for cross-checks. Whatever can't be found out is 0, which means unknown and
+//! never an error: a sandbox without `/proc` can still use a space.
 
 use super::{HostError, procfs};
 use std::io;
@@ -15,8 +15,8 @@ pub struct ProcessIdentity {
     /// When it started, in nanoseconds of the host's boot time ([`crate::clock::Clock::host`]), to
     /// the kernel's tick of 10 ms; 0 is unknown.
     pub start_ns: u64,
-    /// The boot that it belongs to; `[0, 0]` is unknown. Two that are unknown may or may not be the same boot: a region whose
-    /// boot can't be told must not be taken for one from another boot, since that ends live holds.
+    /// The boot that it belongs to; `[0, 0]` is unknown. Two that are unknown may or may not be the same boot: a
+    /// region whose boot can't be told must not be taken for one from another boot, since that ends live holds.
     pub boot_id: [u64; 2],
     /// Inode of its pid namespace; 0 is unknown.
     pub pid_namespace: u64,

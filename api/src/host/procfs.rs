@@ -29,7 +29,8 @@ pub(crate) fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     is_whole.then(|| &buffer[..filled])
 }
 
-/// The inode that `path` leads to (links followed, so of the namespace behind a `/proc/*/ns` entry); 0 if there is none.
+/// The inode that `path` leads to (links followed, so of the namespace behind a `/proc/*/ns` entry); 0 if there is
+/// none.
 pub(crate) fn inode(path: &CStr) -> u64 {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `path` ends in a zero byte and `status` has room for what stat writes.

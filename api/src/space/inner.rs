@@ -104,6 +104,13 @@ impl Inner {
         Ok(())
     }
 
+    /// Fails where nothing can be taken: in a forked child, without a session, or of a region that was replaced.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.check_process()?;
+        self.check_session()?;
+        self.check_in_place()
+    }
+
     /// Whether it is time to look again, after [`LOOK_NS`]. One load.
     #[inline(always)]
     pub(crate) fn is_to_look(&self, now_ns: u64) -> bool {

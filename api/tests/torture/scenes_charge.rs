@@ -78,8 +78,26 @@ fn meanwhile(actor: &Actor, cue: &Cue, space: &Space, limiter: &Limiter) -> [u64
     }
 }
 
+/// Meets the victim, and goes on; what each key is charged meanwhile.
+fn take_turn(actor: &Actor, cue: &Cue, space: &Space, limiter: &Limiter) -> [u64; 2] {
+    match cue.meet() {
+        Turn::Dead => [0, 0],
+        Turn::Stopped => {
+            let charged = meanwhile(actor, cue, space, limiter);
+            churn(actor, space, 24);
+            cue.resume();
+            cue.probed();
+            charged
+        }
+        Turn::Through => {
+            cue.probed();
+            [0, 0]
+        }
+    }
+}
+
 /// `others`: what each key is charged beforehand.
-fn companion(actor: &Actor, cue: &Cue, mut others: [u64; 2]) {
+fn companion(actor: &Actor, cue: &Cue, others: [u64; 2]) {
     let space = actor.open();
     let limiter = open(actor, &space, DAY);
     for (key, times) in KEYS.into_iter().zip(others) {
@@ -88,17 +106,8 @@ fn companion(actor: &Actor, cue: &Cue, mut others: [u64; 2]) {
         }
     }
     cue.ready();
-    match cue.meet() {
-        Turn::Dead => {}
-        Turn::Stopped => {
-            let more = meanwhile(actor, cue, &space, &limiter);
-            others = [others[0] + more[0], others[1] + more[1]];
-            churn(actor, &space, 24);
-            cue.resume();
-            cue.probed();
-        }
-        Turn::Through => cue.probed(),
-    }
+    let more = take_turn(actor, cue, &space, &limiter);
+    let others = [others[0] + more[0], others[1] + more[1]];
     let limiter = open(actor, &space, WIDER);
     let found = KEYS.map(|key| used(&limiter, key));
     assert!(
@@ -110,8 +119,8 @@ fn companion(actor: &Actor, cue: &Cue, mut others: [u64; 2]) {
     all_is_well(actor, &space, KEY, names);
 }
 
-/// The table is full, so that both keys are decided by the bucket that they share; and one of each is charged with one
-/// that has room.
+/// The table is full, so that both keys are decided by the bucket that they share; and one of each is charged with
+/// one that has room.
 fn companion_of_overflow(actor: &Actor, cue: &Cue) {
     let space = actor.open();
     let limiter = open(actor, &space, DAY);
@@ -156,18 +165,7 @@ fn companion_of_met(actor: &Actor, cue: &Cue) {
     });
     assert!(matches!(wait(pid), Fate::Killed(_) | Fate::Exited(0)));
     cue.ready();
-    let mut others = [1, 1];
-    match cue.meet() {
-        Turn::Dead => {}
-        Turn::Stopped => {
-            let more = meanwhile(actor, cue, &space, &limiter);
-            others = [others[0] + more[0], others[1] + more[1]];
-            churn(actor, &space, 24);
-            cue.resume();
-            cue.probed();
-        }
-        Turn::Through => cue.probed(),
-    }
+    let others = take_turn(actor, cue, &space, &limiter).map(|more| 1 + more);
     let limiter = open(actor, &space, WIDER);
     let found = KEYS.map(|key| used(&limiter, key));
     let explains = |dead: u64, met: u64| found == [others[0] + dead + met, others[1] + dead];

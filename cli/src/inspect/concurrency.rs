@@ -3,7 +3,8 @@
 use serde::Serialize;
 use sprag::{ConcurrencyInfo, SemaphoreInfo};
 
-use super::{HoldRow, waiters};
+use super::hold::{HoldRow, waiters};
+use super::semaphore;
 use crate::printable::{self, Key, Name};
 
 #[derive(Debug, Serialize)]
@@ -66,27 +67,11 @@ impl ConcurrencyRow {
 
     fn rows_of(&self, key: &KeyRow) -> Vec<Vec<String>> {
         let waiters = waiters(key.waiters, key.waiters_dead);
-        let row = |hold: &HoldRow| {
-            let held = format!("{} of {}", hold.permits.unwrap_or_default(), self.permits);
-            let dead = if hold.live { "" } else { ", dead" };
-            let mut cells = hold.cells(format!("{held}{dead}"), &waiters, &self.shown);
-            cells.push(key.shown.clone());
-            cells
-        };
-        if !key.holds.is_empty() {
-            return key.holds.iter().map(row).collect();
+        let mut rows = semaphore::rows(self.permits, &key.holds, &waiters, &self.shown);
+        for row in &mut rows {
+            row.push(key.shown.clone());
         }
-        let none = || "-".to_owned();
-        vec![vec![
-            format!("0 of {}", self.permits),
-            none(),
-            none(),
-            none(),
-            none(),
-            waiters,
-            self.shown.clone(),
-            key.shown.clone(),
-        ]]
+        rows
     }
 }
 

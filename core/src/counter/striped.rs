@@ -130,8 +130,9 @@ impl Engine {
             let state = State::decode(found.state);
             let epoch = |at: &usize| Stripe::decode(self.region.wide(*at).load()).epoch;
             let latest = stripes.iter().map(epoch).max().unwrap_or(0);
-            // Nobody opens or seals the stripes of a plain or closed counter: these are their epochs for as long as it
-            // is that. A closed one is past them, unless the words are of different times, after the machine went down.
+            // Nobody opens or seals the stripes of a plain or closed counter: these are their epochs for as long
+            // as it is that. A closed one is past them, unless the words are of different times, after the machine
+            // went down.
             let is_new = state.mode == Mode::Plain;
             if is_new || (state.mode == Mode::Closed && latest >= state.epoch) {
                 let closed = state.closed(latest, state.number).encode();

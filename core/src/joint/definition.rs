@@ -8,7 +8,7 @@
 //!
 //! | bytes | field | written by |
 //! |---|---|---|
-//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed), 2..8 and 8..20 the claimant's session, 32..64 generation, one higher for each claim | exchange |
+//! | 0..8 | *control* ([`crate::slot`]) | exchange |
 //! | 8..16 | hash of the limiter's name, which seeds its keys' hash | its claimant |
 //! | 16..20 | the limiter name's cell | its claimant |
 //! | 20..24 | how many limits | its claimant |
@@ -17,21 +17,20 @@
 //! | 384..512 | *overflow*: an entry ([`super::entry`]), of all keys that found no room | exchange |
 
 use super::entry::{self, LIMITS_MAX};
+use super::state::State;
 use super::{JointRef, Limits};
 use crate::engine::Engine;
 use crate::error::{Error, JOINT_LIMITER, Result};
-use crate::key::{self, Hasher};
+use crate::key::Hasher;
 use crate::limit::{Limit, PREPARED_WORDS, Prepared};
 use crate::object::{Kind, Name, Objects, Plain};
 use crate::readable::Readable;
 use crate::region::{JOINTS, Region};
 use crate::session::{SessionId, Sessions};
+use crate::slot::Control;
 use crate::sync::Word;
 use crate::table::{Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-
-const FREE: u64 = 0;
-const CLAIMED_SLOT: u64 = 1;
 
 const FAMILY: usize = 8;
 const CELL: usize = 16;
@@ -42,14 +41,10 @@ const OVERFLOW: usize = 384;
 
 const _: () = assert!(CREATOR + 4 <= OVERFLOW);
 
-fn family_hasher(region: &Region, family: u64) -> Hasher {
-    Hasher::new(key::mix(family, region.hash_seed()))
-}
-
 /// The hash function of the keys of the limiter in a slot.
 pub(crate) fn hasher(region: &Region, id: u32) -> Hasher {
     let family = region.word(region.joint_at(id) + FAMILY).load(Acquire);
-    family_hasher(region, family)
+    region.family_hasher(family)
 }
 
 /// Byte offset of the overflow of the limiter in a slot.
@@ -115,7 +110,7 @@ impl Engine {
             match slot.and_then(|id| self::limits(&self.region, id).map(|limits| (id, limits))) {
                 Some((id, existing)) if existing == asked => {
                     return Ok(JointRef {
-                        hasher: family_hasher(&self.region, name.raw_hash()),
+                        hasher: self.region.family_hasher(name.raw_hash()),
                         name,
                         id,
                         limits: existing,
@@ -146,7 +141,7 @@ impl Engine {
         let word = self.region.wide(found.at);
         if word.compare_exchange(found.state, named.encode()).is_err() {
             let control = self.joint_control(id);
-            let _ = control.compare_exchange(claimed, claimed & !3 | FREE, AcqRel, Relaxed);
+            let _ = control.compare_exchange(claimed.0, claimed.freed().0, AcqRel, Relaxed);
         }
         Ok(())
     }
@@ -172,16 +167,14 @@ impl Engine {
     }
 
     /// Claims a slot: a free one, else one whose claimant died before it named it.
-    fn claim_joint(&self, by: SessionId) -> Result<(u32, u64)> {
+    fn claim_joint(&self, by: SessionId) -> Result<(u32, Control)> {
         let generation = Sessions::generation(&self.region, by);
-        let words = || (0..JOINTS).map(|id| (id, self.joint_control(id).load(Acquire)));
+        let words = || (0..JOINTS).map(|id| (id, Control(self.joint_control(id).load(Acquire))));
         if self.has_share() {
-            let is_its = |(id, word): &(u32, u64)| {
+            let is_its = |(id, word): &(u32, Control)| {
                 // Relaxed here and below: for counting.
                 let creator = self.region.half(self.region.joint_at(*id) + CREATOR);
-                word & 3 != FREE
-                    && SessionId::from_bits(word >> 2) == by
-                    && creator.load(Relaxed) == generation
+                !word.is_free() && word.claimant() == by && creator.load(Relaxed) == generation
             };
             let used = words().filter(is_its).count() as u64;
             if used >= self.share_of(JOINTS).into() {
@@ -191,18 +184,15 @@ impl Engine {
                 });
             }
         }
-        let is_free = |(_, word): &(u32, u64)| word & 3 == FREE;
-        let is_left = |(id, word): &(u32, u64)| {
-            let claimant = SessionId::from_bits(word >> 2);
-            !self.sessions.is_alive(&self.region, claimant) && !self.is_joint_named(*id)
+        let is_free = |(_, word): &(u32, Control)| word.is_free();
+        let is_left = |(id, word): &(u32, Control)| {
+            !self.sessions.is_alive(&self.region, word.claimant()) && !self.is_joint_named(*id)
         };
         for (id, word) in words().filter(is_free).chain(words().filter(is_left)) {
-            let claimed = CLAIMED_SLOT
-                | (by.bits() as u64) << 2
-                | ((word >> 32).wrapping_add(1) & 0xffff_ffff) << 32;
+            let claimed = word.claimed(by);
             if self
                 .joint_control(id)
-                .compare_exchange(word, claimed, AcqRel, Relaxed)
+                .compare_exchange(word.0, claimed.0, AcqRel, Relaxed)
                 .is_ok()
             {
                 self.region
@@ -233,7 +223,7 @@ impl Engine {
         let at = self.objects.at(cell);
         let state = self.region.wide(at).load();
         phase(state) == LIVE
-            && Objects::kind(&self.region, at) == Kind::JointLimiter as u8
+            && Objects::is(&self.region, at, Kind::JointLimiter)
             && slot_of(Plain::decode(state).value) == Some(id)
     }
 
@@ -241,12 +231,9 @@ impl Engine {
     pub(crate) fn end_joint_claims_of(&self, index: u16) {
         for id in 0..JOINTS {
             let control = self.joint_control(id);
-            let word = control.load(Acquire);
-            if word & 3 != FREE
-                && SessionId::from_bits(word >> 2).index() == index
-                && !self.is_joint_named(id)
-            {
-                let _ = control.compare_exchange(word, word & !3 | FREE, AcqRel, Relaxed);
+            let word = Control(control.load(Acquire));
+            if !word.is_free() && word.claimant().index() == index && !self.is_joint_named(id) {
+                let _ = control.compare_exchange(word.0, word.freed().0, AcqRel, Relaxed);
             }
         }
     }
@@ -257,11 +244,11 @@ impl Engine {
         let mut keys = vec![0; JOINTS as usize];
         self.joint_keys.for_each(&self.region, |_, _, state| {
             if phase(state) == LIVE {
-                keys[(entry::State(state).definition() % JOINTS) as usize] += 1;
+                keys[(State(state).definition() % JOINTS) as usize] += 1;
             }
         });
         self.objects.for_each(&self.region, |_, at, state| {
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::JointLimiter as u8 {
+            if phase(state) != LIVE || !Objects::is(&self.region, at, Kind::JointLimiter) {
                 return;
             }
             let name = Objects::name(&self.region, at);
@@ -282,7 +269,7 @@ impl Engine {
 
     /// Whether a live cell of the joint keys table says what such a cell says.
     pub(crate) fn is_joint_key_sound(&self, at: usize, state: u128) -> bool {
-        let state = entry::State(state);
+        let state = State(state);
         limits(&self.region, state.definition())
             .is_some_and(|limits| entry::check_sound(&self.region, &limits, at, state).is_ok())
     }
@@ -294,7 +281,7 @@ impl Engine {
 pub(crate) fn settle(region: &Region) {
     for id in 0..JOINTS {
         let at = overflow_at(region, id);
-        let state = entry::State(region.wide(at).load());
+        let state = State(region.wide(at).load());
         if let Some(limits) = limits(region, id)
             && !(phase(state.0) == LIVE && entry::is_sound(region, &limits, at, state))
         {

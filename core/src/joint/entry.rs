@@ -11,14 +11,10 @@
 //! | 16..32 | the key ([`crate::joint_key`]); of an overflow not used |
 //! | 32..48 … 112..128 | *values*, one for each limit, in their order: two to the first line |
 //!
-//! | word | bits |
-//! |---|---|
-//! | state, LIVE | 0..3 phase, 3..8 key length, 8 closed, 9 *split*, 11..23 definition, 23..43 generation, 43..69 *sum*, or if split: 43..53 *sum*, 53..63 *total*, 63..69 *by total*; 69..128 *then* |
-//! | value | 0..43 tag, 43..128 a value of its limit ([`crate::limit`]) |
+//! The bits of the state and of a value are in [`super::state`].
 //!
 //! Sum and then are the entry's *batch*: so much was admitted at that time. The total is what was admitted since the
-//! values; where it isn't split, they are the same. A value includes all admissions up to some generation, which the
-//! low 20 bits of its tag name; the others count on where those come round, so that no value word ever comes back.
+//! values; where it isn't split, they are the same. A value includes all admissions up to some generation.
 //!
 //! ```text
 //!                 exchange: the batch grows, or another takes its place
@@ -55,240 +51,20 @@
 //!   look at the state, says that both stayed.
 
 use super::Limits;
+use super::state::{Batch, Candidates, State, Value};
 use crate::error::{Error, Result};
-use crate::limit::{Moment, Prepared, Since, TIME_NS_MAX, VALUE_BITS, Verdict, Ways};
+use crate::limit::{Prepared, TIME_NS_MAX, Verdict};
 use crate::region::Region;
 use crate::sync::{Wide, fence};
-use crate::table::{LIVE, ROUNDS_MAX, field, phase};
+use crate::table::{LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::Acquire;
 
 /// The most limits that are declared together.
 pub const LIMITS_MAX: usize = 6;
-const SUM_BITS: u32 = 26;
-/// The greatest cost of a call: 2^26 - 1, as much as a batch holds.
-pub const COST_MAX: u64 = (1 << SUM_BITS) - 1;
-
-/// Sum and total of a split state, in bits.
-const PART_BITS: u32 = 10;
-const PART_MAX: u64 = (1 << PART_BITS) - 1;
-
-const CLOSED: u128 = 1 << 8;
-const SPLIT: u128 = 1 << 9;
-pub(crate) const GENERATION: u32 = 23;
-const GENERATION_BITS: u32 = 20;
-const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
-const SUM: u32 = GENERATION + GENERATION_BITS;
-const THEN: u32 = SUM + SUM_BITS;
-const TAG_BITS: u32 = u128::BITS - VALUE_BITS;
 const VALUES: usize = 32;
-
-const _: () = assert!(THEN + TIME_NS_MAX.count_ones() == u128::BITS);
-const _: () = assert!(2 * PART_BITS + LIMITS_MAX as u32 == SUM_BITS);
 
 /// What each limit has used, or its value; those past the last limit are 0.
 pub(crate) type Values = [u128; LIMITS_MAX];
-
-/// What was admitted since the values.
-#[derive(Clone, Copy)]
-struct Batch {
-    then_ns: u64,
-    sum: u64,
-    total: u64,
-    /// Bit i: whether the limit of index i counts the total.
-    by_total: u8,
-}
-
-impl Batch {
-    #[inline(always)]
-    fn since(self, region: &Region, index: usize) -> Since {
-        Since {
-            then: moment(region, self.then_ns),
-            sum: self.sum,
-            total: self.total,
-            is_by_total: self.by_total >> index & 1 != 0,
-        }
-    }
-}
-
-/// The batches that say what an admission does, as far as one has asked the limits.
-struct Candidates {
-    grown: Batch,
-    fresh: Batch,
-    is_grown: bool,
-    is_fresh: bool,
-}
-
-impl Candidates {
-    #[inline(always)]
-    fn new(before: Batch, cost: u64, now_ns: u64) -> Self {
-        let grown = Batch {
-            sum: before.sum + cost,
-            total: before.total + cost,
-            by_total: 0,
-            ..before
-        };
-        let fresh = Batch {
-            then_ns: now_ns,
-            sum: cost,
-            ..grown
-        };
-        Self {
-            grown,
-            fresh,
-            is_grown: true,
-            is_fresh: true,
-        }
-    }
-
-    #[inline(always)]
-    fn ask(&mut self, index: usize, ways: Ways) {
-        self.is_grown &= ways.grown | ways.total;
-        self.grown.by_total |= u8::from(!ways.grown) << index;
-        self.is_fresh &= ways.fresh | ways.total;
-        self.fresh.by_total |= u8::from(!ways.fresh) << index;
-    }
-
-    /// The state with the first that does; `None` if none does that a state holds.
-    #[inline(always)]
-    fn state(&self, before: State) -> Option<State> {
-        let grown = self.is_grown.then(|| before.with_batch(self.grown));
-        let fresh = || self.is_fresh.then(|| before.with_batch(self.fresh));
-        grown.flatten().or_else(|| fresh().flatten())
-    }
-}
-
-/// The state of a live entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State(pub(crate) u128);
-
-impl State {
-    /// Open, without a batch.
-    #[inline(always)]
-    pub(crate) fn open(key_len: u32, definition: u32, generation: u64) -> Self {
-        Self(
-            LIVE | u128::from(key_len) << 3
-                | u128::from(definition) << 11
-                | u128::from(generation & GENERATION_MASK) << GENERATION,
-        )
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_closed(self) -> bool {
-        self.0 & CLOSED != 0
-    }
-
-    /// The number of the definition, at most 12 bits.
-    #[inline(always)]
-    pub(crate) fn definition(self) -> u32 {
-        field(self.0, 11, 12) as u32
-    }
-
-    #[inline(always)]
-    pub(crate) fn generation(self) -> u64 {
-        field(self.0, GENERATION, GENERATION_BITS)
-    }
-
-    #[inline(always)]
-    fn then_ns(self) -> u64 {
-        (self.0 >> THEN) as u64
-    }
-
-    #[inline(always)]
-    fn is_split(self) -> bool {
-        self.0 & SPLIT != 0
-    }
-
-    #[inline(always)]
-    fn batch(self) -> Batch {
-        let sum = field(self.0, SUM, SUM_BITS);
-        let batch = Batch {
-            then_ns: self.then_ns(),
-            sum,
-            total: sum,
-            by_total: 0,
-        };
-        if !self.is_split() {
-            return batch;
-        }
-        Batch {
-            sum: sum & PART_MAX,
-            total: sum >> PART_BITS & PART_MAX,
-            by_total: (sum >> (2 * PART_BITS)) as u8,
-            ..batch
-        }
-    }
-
-    #[inline(always)]
-    fn closed(self) -> Self {
-        Self(self.0 | CLOSED)
-    }
-
-    /// The same with another batch; `None` if it does not hold that.
-    #[inline(always)]
-    fn with_batch(self, batch: Batch) -> Option<Self> {
-        let Batch {
-            then_ns,
-            sum,
-            total,
-            by_total,
-        } = batch;
-        if by_total == 0 {
-            return (sum <= COST_MAX).then(|| self.with(then_ns, sum));
-        }
-        let parts = sum | total << PART_BITS | u64::from(by_total) << (2 * PART_BITS);
-        (sum <= PART_MAX && total <= PART_MAX).then(|| Self(self.with(then_ns, parts).0 | SPLIT))
-    }
-
-    /// The same with a batch of `sum`, at most [`COST_MAX`], and no more since the values.
-    #[inline(always)]
-    fn with(self, then_ns: u64, sum: u64) -> Self {
-        let then_ns = then_ns.min(TIME_NS_MAX);
-        let rest = self.0 & ((1 << SUM) - 1) & !SPLIT;
-        Self(rest | u128::from(sum) << SUM | u128::from(then_ns) << THEN)
-    }
-
-    /// A closed one open again, now that its values include what it says.
-    fn opened(self, then_ns: u64, sum: u64) -> Self {
-        let generation = u128::from(self.generation().wrapping_add(1) & GENERATION_MASK);
-        let rest = self.0 & !CLOSED & !(u128::from(GENERATION_MASK) << GENERATION);
-        Self(rest | generation << GENERATION).with(then_ns, sum)
-    }
-}
-
-/// The word of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Value(u128);
-
-impl Value {
-    #[inline(always)]
-    fn value(self) -> u128 {
-        self.0 >> TAG_BITS
-    }
-
-    fn tag(self) -> u64 {
-        field(self.0, 0, TAG_BITS)
-    }
-
-    /// Whether the last generation that it includes is `generation`.
-    #[inline(always)]
-    fn is_of(self, generation: u64) -> bool {
-        (self.0 as u64 ^ generation) & GENERATION_MASK == 0
-    }
-
-    /// Whether it includes all but the batch of `state`.
-    #[inline(always)]
-    fn is_before(self, state: State) -> bool {
-        self.is_of(state.generation().wrapping_sub(1))
-    }
-
-    /// The next word that includes `generation`, with another value.
-    fn next(self, generation: u64, value: u128) -> Self {
-        // From the last one on: at least one further, at most as many as there are generations.
-        let further = generation.wrapping_sub(self.tag()).wrapping_sub(1) & GENERATION_MASK;
-        let tag = self.tag().wrapping_add(further + 1) & ((1 << TAG_BITS) - 1);
-        Self(u128::from(tag) | value << TAG_BITS)
-    }
-}
 
 /// Which limits refused: bit i stands for the limit of index i.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -325,14 +101,6 @@ fn value_by(region: &Region, at: usize, index: usize, state: State) -> Value {
         return Value(value_word(region, at, index).load());
     }
     value(region, at, index)
-}
-
-#[inline(always)]
-fn moment(region: &Region, now_ns: u64) -> Moment {
-    Moment {
-        now_ns,
-        base_ns: region.base_unix_ns(),
-    }
 }
 
 /// What the limit of this index has used by `state`; `None` if that and `value` do not belong together.
@@ -443,7 +211,7 @@ fn check_any(
     now_ns: u64,
     values: &mut Values,
 ) -> Option<Refusals> {
-    let (now, batch) = (moment(region, now_ns), state.batch());
+    let (now, batch) = (region.moment(now_ns), state.batch());
     let mut refusals = Refusals::default();
     let mut candidates = Candidates::new(batch, cost, now_ns);
     for (i, limit) in limits.iter().enumerate() {
@@ -482,17 +250,29 @@ fn close_and_take(
     cost: u64,
     now_ns: u64,
 ) -> bool {
-    let (word, closed) = (region.wide(at), state.closed());
-    if word.compare_exchange(state.0, closed.0).is_err() {
+    let Some(closed) = close(region, at, state) else {
         return false;
-    }
+    };
     include(region, Some(limits), at, closed);
+    take(region, at, closed, cost, now_ns)
+}
+
+/// Closes an entry whose open state was `state`: its state now, unless somebody else changed it.
+pub(super) fn close(region: &Region, at: usize, state: State) -> Option<State> {
+    let (word, closed) = (region.wide(at), state.closed());
+    word.compare_exchange(state.0, closed.0).ok()?;
+    Some(closed)
+}
+
+/// Opens an entry whose values include what its state says with `cost` as the next batch; whether nobody else opened
+/// it.
+pub(super) fn take(region: &Region, at: usize, closed: State, cost: u64, now_ns: u64) -> bool {
     let opened = closed.opened(now_ns, cost);
-    word.compare_exchange(closed.0, opened.0).is_ok()
+    region.wide(at).compare_exchange(closed.0, opened.0).is_ok()
 }
 
 /// Has every value include what the entry's state says, which is `closed`. Any number may be at it.
-fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
+pub(super) fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
     // Of limits that cannot be read, what was used is not known either.
     let limits = limits.into_iter().flat_map(|limits| limits.iter());
     for (i, limit) in limits.enumerate() {
@@ -500,7 +280,13 @@ fn include(region: &Region, limits: Option<&Limits>, at: usize, closed: State) {
     }
 }
 
-fn include_in(region: &Region, limit: &Prepared, at: usize, index: usize, closed: State) {
+pub(super) fn include_in(
+    region: &Region,
+    limit: &Prepared,
+    at: usize,
+    index: usize,
+    closed: State,
+) {
     let before = value(region, at, index);
     // Asked after the value was read, which is then one of this generation and not, however long ago this one
     // was closed, of one of the same number.
@@ -638,35 +424,4 @@ pub(crate) fn full_at_ns(region: &Region, limits: &Limits, at: usize, state: Sta
         latest_ns = latest_ns.max(limit.full_at_ns(used, region.base_unix_ns()));
     }
     Some(latest_ns)
-}
-
-/// The steps of [`close_and_take`], one by one, for tests of who is stopped between two.
-#[cfg(all(test, not(loom)))]
-pub(super) mod tests {
-    use super::{Limits, Region, State};
-
-    pub(crate) fn close(region: &Region, at: usize, state: State) -> State {
-        let closed = state.closed();
-        region.wide(at).compare_exchange(state.0, closed.0).unwrap();
-        closed
-    }
-
-    pub(crate) fn include(region: &Region, limits: &Limits, at: usize, closed: State) {
-        super::include(region, Some(limits), at, closed);
-    }
-
-    pub(crate) fn include_in(
-        region: &Region,
-        limits: &Limits,
-        at: usize,
-        index: usize,
-        closed: State,
-    ) {
-        super::include_in(region, &limits[index], at, index, closed);
-    }
-
-    pub(crate) fn take(region: &Region, at: usize, closed: State, cost: u64, now_ns: u64) -> bool {
-        let opened = closed.opened(now_ns, cost);
-        region.wide(at).compare_exchange(closed.0, opened.0).is_ok()
-    }
 }

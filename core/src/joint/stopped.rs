@@ -68,7 +68,7 @@ impl Engine {
 fn closer(engine: &Engine, joint: &JointRef, key: &str, me: SessionId) -> (usize, State) {
     assert!(engine.is_taken(joint, key, me, 0));
     let (at, state) = engine.entry_of(joint, key);
-    let closed = entry::tests::close(&engine.region, at, state);
+    let closed = entry::close(&engine.region, at, state).unwrap();
     (at, closed)
 }
 
@@ -82,8 +82,8 @@ fn property_12_a_closer_that_was_stopped_takes_nothing_once_somebody_else_opened
     assert!(engine.is_taken(&joint, "k", me, SECOND));
     assert_eq!(engine.joint_left(&joint, "k", SECOND), [2, 4]);
     // It goes on: its values are old, and the entry is not as it left it.
-    entry::tests::include(&engine.region, &joint.limits, at, closed);
-    assert!(!entry::tests::take(&engine.region, at, closed, 1, SECOND));
+    entry::include(&engine.region, Some(&joint.limits), at, closed);
+    assert!(!entry::take(&engine.region, at, closed, 1, SECOND));
     assert_eq!(engine.joint_left(&joint, "k", SECOND), [2, 4]);
     assert_eq!(engine.check_region().findings, []);
 }
@@ -95,7 +95,7 @@ fn property_10_a_closer_that_died_took_nothing_whatever_it_had_written() {
         let joint = engine.both(me);
         let (at, closed) = closer(&engine, &joint, "k", me);
         for index in 0..written {
-            entry::tests::include_in(&engine.region, &joint.limits, at, index, closed);
+            entry::include_in(&engine.region, &joint.limits[index], at, index, closed);
         }
         assert_eq!(engine.joint_left(&joint, "k", SECOND), [3, 5]);
         for left in (0..3).rev() {
@@ -124,8 +124,8 @@ fn property_15_a_closer_that_was_stopped_leaves_the_key_alone_that_has_the_cell_
             false
         })
         .expect("some key comes to lie in the cell");
-    entry::tests::include(&engine.region, &joint.limits, at, closed);
-    assert!(!entry::tests::take(&engine.region, at, closed, 1, SECOND));
+    entry::include(&engine.region, Some(&joint.limits), at, closed);
+    assert!(!entry::take(&engine.region, at, closed, 1, SECOND));
     assert_eq!(engine.joint_left(&joint, &other, SECOND), [2, 5]);
     assert_eq!(engine.check_region().findings, []);
 }
@@ -135,7 +135,7 @@ fn property_12_what_was_written_of_a_closed_entry_is_not_counted_again_when_its_
     let (engine, me) = engine(1);
     let joint = engine.both(me);
     let (at, closed) = closer(&engine, &joint, "k", me);
-    entry::tests::include(&engine.region, &joint.limits, at, closed);
+    entry::include(&engine.region, Some(&joint.limits), at, closed);
     let cell = |at| JointKeys::idle(&engine.region, 0, at, closed.0, 0, &mut |_| true);
     let crate::table::Idle::At(at_ns) = cell(at) else {
         panic!("it is full again in a day");
@@ -169,9 +169,9 @@ fn property_12_a_check_that_found_no_room_charges_nothing_after_its_key_was_inse
     // Nor where it had closed the shared entry before.
     engine.reclaim_joint_keys();
     let closed = State(region.wide(overflow_at).load());
-    let closed = entry::tests::close(region, overflow_at, closed);
+    let closed = entry::close(region, overflow_at, closed).unwrap();
     assert!(engine.is_taken(&joint, "k", me, 0));
-    assert!(!entry::tests::take(region, overflow_at, closed, 1, 0));
+    assert!(!entry::take(region, overflow_at, closed, 1, 0));
     assert_eq!(engine.joint_left(&joint, "k", 0), [0, 3]);
 }
 
@@ -210,7 +210,7 @@ fn property_12_a_key_whose_insertion_two_finish_starts_once() {
     let taken = entry::check(region, &joint.limits, at, state, 2, 0, &mut values);
     assert!(taken.is_some_and(Refusals::are_none));
     // Its values are to have something used, and not only its batch.
-    let closed = entry::tests::close(region, at, State(region.wide(at).load()));
+    let closed = entry::close(region, at, State(region.wide(at).load())).unwrap();
     assert!(entry::open(region, Some(&joint.limits), at, closed));
     let used = entry::seen(region, &joint.limits, at, State(region.wide(at).load()));
     // The other one comes late, and changes nothing of a key that is in use.

@@ -37,8 +37,8 @@ impl Prepared {
     /// for a cost that was admitted in parts at that moment, one after the other. A cost of 0 leaves the value
     /// itself.
     ///
-    /// Any `value` is harmless: what no value holds is cut to the most that one does. Costs a multiplication or two; a
-    /// window divides (64 bits) only to enter a new one.
+    /// Any `value` is harmless: what no value holds is cut to the most that one does. Costs a multiplication or
+    /// two; a window divides (64 bits) only to enter a new one.
     #[inline(always)]
     pub const fn applied(&self, value: u128, moment: Moment, cost: u64) -> u128 {
         if cost == 0 {

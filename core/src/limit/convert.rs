@@ -9,13 +9,13 @@ use super::sliding::Sliding;
 
 /// The value under `new` of a key that has `old_value` under `old`, at `moment`.
 ///
-/// What is used at `moment` stays used: the tokens still missing from a bucket, the cost counted in a
-/// window that is not over, or a sliding window's estimate. It is carried over in full, even above the new limit, which then admits
-/// nothing until the excess has been paid off; a fraction is rounded up to the new value's unit (1/P′ of
-/// a token, or a cost of 1), so that never more is admitted than with exact numbers. What does not fit
-/// the new value is cut to the most that it holds, far beyond any region's life for a bucket and no less
-/// than any count for a window. A window takes it as used since its start. Times stay exact: a bucket
-/// whose burst alone changes keeps its value, and so does a window whose count does.
+/// What is used at `moment` stays used: the tokens still missing from a bucket, the cost counted in a window that
+/// is not over, or a sliding window's estimate. It is carried over in full, even above the new limit, which then
+/// admits nothing until the excess has been paid off; a fraction is rounded up to the new value's unit (1/P′ of a
+/// token, or a cost of 1), so that never more is admitted than with exact numbers. What does not fit the new value
+/// is cut to the most that it holds, far beyond any region's life for a bucket and no less than any count for a
+/// window. A window takes it as used since its start. Times stay exact: a bucket whose burst alone changes keeps
+/// its value, and so does a window whose count does.
 ///
 /// What is reserved counts as used at `moment`, whenever its slot; where a fixed window is reserved ahead, so
 /// does the whole count of each one from the current one to there, of which no more is known.

@@ -127,10 +127,10 @@ impl Decision {
         }
     }
 
-    /// Nanoseconds after the check's moment until nothing is used any more if nobody takes any: the
-    /// bucket is full, or the window over (a sliding one: the next one too); rounded up. `Some(0)` if nothing is used, `None` if that
-    /// never happens (a bucket with a count of 0 that was changed to it while in use). Beyond
-    /// 584 years it is `u64::MAX`.
+    /// Nanoseconds after the check's moment until nothing is used any more if nobody takes any: the bucket is
+    /// full, or the window over (a sliding one: the next one too); rounded up. `Some(0)` if nothing is used,
+    /// `None` if that never happens (a bucket with a count of 0 that was changed to it while in use). Beyond 584
+    /// years it is `u64::MAX`.
     pub const fn reset_after_ns(&self) -> Option<u64> {
         match self.prepared.algorithm {
             Algorithm::TokenBucket => self.prepared.units_to_ns(self.owed()),

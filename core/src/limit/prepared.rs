@@ -95,10 +95,10 @@ pub struct Prepared {
 impl Prepared {
     /// Decides on `cost` at `moment`, for a key whose value is `value`.
     ///
-    /// A cost of 0 is always allowed and changes nothing, under a count of 0 too. Otherwise, a token
-    /// bucket admits if max(value, now) + cost·P′ ≤ now + burst·P′, all in units (ITU-T I.371, virtual
-    /// scheduling); a fixed window admits if used + cost ≤ count, in the later of the current window
-    /// and the stored one, but not before one that is reserved ahead; a sliding window if previous·left/period + current + cost ≤ count, left being
+    /// A cost of 0 is always allowed and changes nothing, under a count of 0 too. Otherwise, a token bucket admits
+    /// if max(value, now) + cost·P′ ≤ now + burst·P′, all in units (ITU-T I.371, virtual scheduling); a fixed
+    /// window admits if used + cost ≤ count, in the later of the current window and the stored one, but not before
+    /// one that is reserved ahead; a sliding window if previous·left/period + current + cost ≤ count, left being
     /// what is left of that window, without rounding.
     ///
     /// Any `value` is harmless: one that no admission could have left refuses, and the new value is

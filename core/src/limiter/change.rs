@@ -17,14 +17,13 @@
 //!
 //! Once b is named, a's control word says *replaced*, so that references to a look again.
 
-use super::definition::{
-    FREE, IN_USE, REPLACED, Slots, name_cell, overflow, overflow_at, prepared,
-};
+use super::definition::{Slots, name_cell, overflow, overflow_at, prepared};
 use super::{LimiterRef, settle};
 use crate::engine::Engine;
 use crate::limit::{Prepared, convert};
 use crate::limiter_key::{KeyState, claimed_limit, with_claimed_limit};
 use crate::object::{Kind, Plain};
+use crate::slot::Control;
 use crate::sync::fence;
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
@@ -103,17 +102,17 @@ impl Engine {
     /// Makes references to the previous limit look again.
     pub(super) fn mark_replaced(&self, change: &Change) {
         let control = self.limit_control(change.previous);
-        let word = control.load(Acquire);
-        if word & 3 == IN_USE && self.is_under_way(change) {
+        let word = Control(control.load(Acquire));
+        if word.is_in_use() && self.is_under_way(change) {
             // Losing means that somebody else did it, or that the change is over.
-            let _ = control.compare_exchange(word, word | REPLACED, AcqRel, Relaxed);
+            let _ = control.compare_exchange(word.0, word.replaced().0, AcqRel, Relaxed);
         }
     }
 
     fn drop_previous(&self, change: &Change) {
         let control = self.limit_control(change.previous);
         // Read while the change lasts, if the exchange below says so.
-        let in_use = control.load(Acquire);
+        let before = Control(control.load(Acquire));
         let plain = Plain::decode(change.state);
         let slots = Slots {
             previous: None,
@@ -126,9 +125,9 @@ impl Engine {
         if word
             .compare_exchange(change.state, plain.next(slots.encode()).encode())
             .is_ok()
-            && in_use & 3 == IN_USE
+            && before.is_in_use()
         {
-            let _ = control.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
+            let _ = control.compare_exchange(before.0, before.freed().0, AcqRel, Relaxed);
         }
     }
 
@@ -182,7 +181,7 @@ impl Engine {
         let state = KeyState(state);
         // In a damaged region, what was used is not known.
         let value = change.limits.map_or(0, |(old, new)| {
-            convert(&old, state.value(), &new, self.moment(now_ns))
+            convert(&old, state.value(), &new, self.region.moment(now_ns))
         });
         // In another generation, so that it is no word that was there before should the limit change
         // back.
@@ -210,7 +209,12 @@ impl Engine {
         let (closed, before) = (from.load(), to.load());
         if phase(before) == CLAIMED && self.is_under_way(change) {
             let level = change.limits.map_or(0, |(old, new)| {
-                convert(&old, KeyState(closed).value(), &new, self.moment(now_ns))
+                convert(
+                    &old,
+                    KeyState(closed).value(),
+                    &new,
+                    self.region.moment(now_ns),
+                )
             });
             let open = KeyState(before & !7 | LIVE).with_value(level);
             let _ = to.compare_exchange(before, open.0);

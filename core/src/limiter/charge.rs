@@ -9,18 +9,20 @@
 //! moment and then calls the charge off; whoever meets one after puts the word where the decision says.
 //!
 //! ```text
-//!            claim                all engaged: THE step
-//!   FREE ───────────▶ OPEN ──────────────────────────────▶ YES   each word: engaged ─▶ new, by anyone
-//!    ▲  ▲              │ └───────────────────────────────▶ NO    each word: engaged ─▶ old, by anyone
-//!    │  └──────────────┘ given up by its initiator        │      who met an engaged word for too long, or ends
-//!    └────────────────────────────────────────────────────┘      what the dead left
+//!          claim          all engaged: the step that decides
+//!   FREE ─────────▶ OPEN ─────────────────────────────────────▶ TAKEN        each word: engaged ─▶ new, by anyone
+//!    ▲  ▲            │ └──────────────────────────────────────▶ CALLED_OFF   each word: engaged ─▶ old, by anyone
+//!    │  └────────────┘    by whoever met an engaged word for         │
+//!    │   given up by its  too long, or ends what the dead left       │
+//!    │   initiator                                                   │
+//!    └───────────────────────────────────────────────────────────────┘
 //!      by the initiator, once none of its words is engaged; of a dead one, by whoever put all of them back
 //! ```
 //!
 //! Since nobody else engages words, a helper that is late has only exchanges prepared that expect an engaged word,
-//! and each such word has the charge's *number* in it, which is never used again. An initiator that was called off while it
-//! was stopped may engage one word more when it goes on: under NO, so that anyone puts it back, and the charge is
-//! not free before it has looked.
+//! and each such word has the charge's *number* in it, which is never used again. An initiator that was called off
+//! while it was stopped may engage one word more when it goes on: anyone puts that one back, and the charge is not
+//! free before it has looked.
 //!
 //! # A charge
 //!
@@ -53,8 +55,8 @@ pub const CHARGED_MAX: usize = 8;
 
 const FREE: u64 = 0;
 const OPEN: u64 = 1;
-const YES: u64 = 2;
-const NO: u64 = 3;
+const TAKEN: u64 = 2;
+const CALLED_OFF: u64 = 3;
 
 const NUMBER: u32 = 20;
 const NUMBER_BITS: u32 = 44;
@@ -96,7 +98,7 @@ impl Control {
     }
 
     fn called_off(self) -> Self {
-        Self(self.0 & !3 | NO)
+        Self(self.0 & !3 | CALLED_OFF)
     }
 
     fn freed(self) -> Self {
@@ -172,8 +174,8 @@ pub(crate) fn settle(region: &Region, at: usize) -> Result<u128> {
             (last, looks_left, doubts) = (Some(mark), LOOKS, 0);
         }
         let word_of_charge = control(region, mark.charge);
-        // Acquire: after the engaged word, so that it is of that claim or a later one; and pairs with the exchange that
-        // decides.
+        // Acquire: after the engaged word, so that it is of that claim or a later one; and pairs with the exchange
+        // that decides.
         let now = Control(word_of_charge.load(Acquire));
         // Relaxed: see `entry_value`.
         let is_its = now.number() == mark.number
@@ -190,8 +192,8 @@ pub(crate) fn settle(region: &Region, at: usize) -> Result<u128> {
                 }
                 continue;
             }
-            YES if is_its => state.released().admitted(mark.entry_value(region, AFTER)),
-            NO if is_its => state
+            TAKEN if is_its => state.released().admitted(mark.entry_value(region, AFTER)),
+            CALLED_OFF if is_its => state
                 .released()
                 .with_value(mark.entry_value(region, BEFORE)),
             // The charge is over, and so the word is another by now.
@@ -247,10 +249,10 @@ impl Charge<'_> {
 
     /// Decides that all of it is so, unless it was called off.
     pub(super) fn decide(&self) -> bool {
-        let yes = Control(self.open.0 & !3 | YES);
+        let taken = Control(self.open.0 & !3 | TAKEN);
         // Release: the words that are engaged come before. Acquire: and what is done about them after.
         control(self.region, self.index)
-            .compare_exchange(self.open.0, yes.0, AcqRel, Acquire)
+            .compare_exchange(self.open.0, taken.0, AcqRel, Acquire)
             .is_ok()
     }
 
@@ -376,7 +378,8 @@ fn end_charge(region: &Region, index: u32, now: Control) {
         }
     }
     for entry in 0..CHARGED_MAX as u32 {
-        // Relaxed: what the dead wrote. Entries that it did not come to are of a claim before, whose words are not engaged.
+        // Relaxed: what the dead wrote. Entries that it did not come to are of a claim before, whose words are not
+        // engaged.
         let at = region.word(entry_at(region, index, entry)).load(Relaxed) as usize;
         if !region.is_limiter_word(at) {
             continue;
@@ -392,8 +395,8 @@ fn end_charge(region: &Region, index: u32, now: Control) {
     let _ = word.compare_exchange(decided.0, decided.freed().0, AcqRel, Relaxed);
 }
 
-/// Ends all charges of a region that nobody uses. Its words may be of different times: the bucket that still says that it
-/// is engaged then starts anew; a key is the caller's to end.
+/// Ends all charges of a region that nobody uses. Its words may be of different times: the bucket that still says
+/// that it is engaged then starts anew; a key is the caller's to end.
 #[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) fn settle_all(region: &Region) {
     for index in 0..CHARGES {

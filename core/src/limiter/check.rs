@@ -3,13 +3,14 @@
 //! Owns the walks over overrides and over keys; changes nothing. What is found of a word that changed meanwhile is
 //! passed over.
 
-use super::LimiterKeys;
-use super::definition::{IN_USE, name_cell};
+use super::definition::name_cell;
 use super::overrides::Chosen;
+use crate::cell_key;
 use crate::check::{Check, Finding};
 use crate::engine::Engine;
 use crate::limiter_key::KeyState;
 use crate::object::{Kind, Name, Objects, parts_of_pair};
+use crate::slot::Control;
 use crate::table::{LIVE, phase};
 use core::sync::atomic::Ordering::Acquire;
 use std::collections::HashMap;
@@ -18,8 +19,7 @@ impl Engine {
     /// Looks for overrides whose limit is none of their limiter's, and for keys that a limiter has twice.
     pub(crate) fn check_limiters(&self, check: &mut Check) {
         self.objects.for_each(&self.region, |cell, at, state| {
-            let is_override =
-                phase(state) == LIVE && Objects::kind(&self.region, at) == Kind::Override as u8;
+            let is_override = phase(state) == LIVE && Objects::is(&self.region, at, Kind::Override);
             let slot = Chosen::decode(state).current;
             if let Some(slot) = slot.filter(|_| is_override)
                 && !self.is_its_slot(at, slot)
@@ -33,7 +33,7 @@ impl Engine {
             if phase(state) != LIVE {
                 return;
             }
-            let key = LimiterKeys::key(&self.region, at, state);
+            let key = cell_key::read(&self.region, at, state);
             let limiter = name_cell(&self.region, KeyState(state).limit());
             let word = |cell| self.limiter_keys.state(&self.region, cell).load();
             if let Some((other, seen)) = keys.insert((limiter, key.clone()), (cell, state))
@@ -53,7 +53,7 @@ impl Engine {
             .and_then(|(limiter, _)| Name::new(&self.region, "limiter name", limiter).ok())
             .and_then(|limiter| self.find_object(&self.object(Kind::Limiter, &limiter)));
         limiter.is_some_and(|limiter| {
-            self.limit_control(slot).load(Acquire) & 3 == IN_USE
+            Control(self.limit_control(slot).load(Acquire)).is_in_use()
                 && self.is_of_overrides(slot)
                 && name_cell(&self.region, slot) == limiter.cell
         })

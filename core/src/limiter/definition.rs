@@ -11,37 +11,36 @@
 //!
 //! | bytes | field | written by |
 //! |---|---|---|
-//! | 0..8 | *control*: bits 0..2 phase (0 free, 1 claimed, 2 in use), 2..8 and 8..20 the claimant's session, 20 replaced, 32..64 generation, one higher for each use | exchange |
+//! | 0..8 | *control* ([`crate::slot`]) | exchange |
 //! | 8..48 | the limit, as [`Prepared::encode`] gives it | its claimant |
 //! | 48..56 | hash of the limiter's name, which seeds its keys' hash | its claimant |
 //! | 56..60 | the limiter name's cell | its claimant |
 //! | 60..64 | generation of the claimant's line, in full: whose share it counts against | its claimant |
-//! | 80..88 | *uses*, see [`super::uses`] | exchange |
 //! | 64..80 | *overflow bucket*: a state word as a key's ([`crate::limiter_key`]) | exchange |
+//! | 80..88 | *uses* ([`super::uses`]) | exchange |
 
 use super::{LimiterRef, settle};
 use crate::engine::Engine;
 use crate::error::{Error, LIMIT_DEFINITION, Result};
 use crate::key::{self, Hasher};
-use crate::limit::{Limit, Moment, PREPARED_WORDS, Prepared};
+use crate::limit::{Limit, PREPARED_WORDS, Prepared};
 use crate::limiter_key::{KeyState, claimed_limit, reclaimed_at_ns};
 use crate::object::{Kind, Name, Objects, Plain};
 use crate::readable::Readable;
 use crate::region::{LIMITS, Region, header};
 use crate::session::{SessionId, Sessions};
+use crate::slot::Control;
 use crate::sync::{Wide, Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::collections::HashMap;
 
-pub(super) const FREE: u64 = 0;
-const CLAIMED_SLOT: u64 = 1;
-pub(super) const IN_USE: u64 = 2;
-/// In a control word: another limit took this one's place.
-pub(super) const REPLACED: u64 = 1 << 20;
-
+const LIMIT: usize = 8;
+const FAMILY: usize = 48;
+pub(crate) const CELL: usize = 56;
 const CREATOR: usize = 60;
 const OVERFLOW: usize = 64;
+pub(crate) const USES: usize = 80;
 
 /// What a limit is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,19 +53,10 @@ pub(super) enum Role {
     Override,
 }
 
-/// The hash function of the keys of the limiter whose name hashes to `family`.
-fn family_hasher(region: &Region, family: u64) -> Hasher {
-    Hasher::new(key::mix(family, region.hash_seed()))
-}
-
 /// The hash function of the keys under `limit`.
 pub(crate) fn hasher(region: &Region, limit: u32) -> Hasher {
-    family_hasher(
-        region,
-        region
-            .word(region.limit_at(limit % LIMITS) + 48)
-            .load(Acquire),
-    )
+    let family = region.word(region.limit_at(limit % LIMITS) + FAMILY);
+    region.family_hasher(family.load(Acquire))
 }
 
 /// The overflow bucket of the limit in a slot.
@@ -83,7 +73,7 @@ pub(crate) fn overflow_at(region: &Region, limit: u32) -> usize {
 pub(crate) fn name_cell(region: &Region, limit: u32) -> u32 {
     // Acquire: as the name's hash. Only a word that is under the slot, unchanged after, says that it is in use.
     region
-        .half(region.limit_at(limit % LIMITS) + 56)
+        .half(region.limit_at(limit % LIMITS) + CELL)
         .load(Acquire)
 }
 
@@ -92,12 +82,12 @@ pub(crate) fn prepared(region: &Region, limit: u32) -> Option<Prepared> {
     let at = region.limit_at(limit % LIMITS);
     for _ in 0..ROUNDS_MAX {
         let control = region.word(at).load(Acquire);
-        if control & 3 != IN_USE {
+        if !Control(control).is_in_use() {
             return None;
         }
         let mut words = [0; PREPARED_WORDS];
         for (i, word) in words.iter_mut().enumerate() {
-            *word = region.word(at + 8 + i * 8).load(Relaxed);
+            *word = region.word(at + LIMIT + i * 8).load(Relaxed);
         }
         // Acquire: the loads above come before the one below; pairs with the fence in `fill_limit`.
         fence(Acquire);
@@ -136,10 +126,7 @@ pub(crate) fn first_value(region: &Region, limit: u32) -> u128 {
     if now_ns == 0 {
         return level;
     }
-    let moment = Moment {
-        now_ns,
-        base_ns: region.base_unix_ns(),
-    };
+    let moment = region.moment(now_ns);
     prepared(region, limit).map_or(level, |limit| limit.advanced(level, moment))
 }
 
@@ -266,7 +253,7 @@ impl Engine {
             .compare_exchange(found.state, plain.next(next.encode()).encode())
             .is_ok();
         if !is_named {
-            let _ = slot.compare_exchange(in_use, in_use & !3 | FREE, AcqRel, Relaxed);
+            let _ = slot.compare_exchange(in_use, Control(in_use).freed().0, AcqRel, Relaxed);
         }
         Ok(is_named)
     }
@@ -282,7 +269,7 @@ impl Engine {
     ) -> Result<(u32, u64)> {
         let (id, control) = self.claim_limit(role, by)?;
         self.fill_limit(id, limit, name, cell, role);
-        let in_use = control & !3 | IN_USE;
+        let in_use = Control(control).in_use().0;
         // Release: the slot's words come before it is in use.
         let _ = self
             .limit_control(id)
@@ -318,7 +305,7 @@ impl Engine {
                     control_at: self.region.limit_at(id),
                     prepared: prepared?,
                     family: key::mix(name.raw_hash(), self.region.hash_seed()),
-                    hasher: family_hasher(&self.region, name.raw_hash()),
+                    hasher: self.region.family_hasher(name.raw_hash()),
                 });
             }
         }
@@ -354,12 +341,10 @@ impl Engine {
         let generation = Sessions::generation(&self.region, by);
         if self.has_share() {
             let is_its = |id: &u32| {
-                let word = self.limit_control(*id).load(Acquire);
+                let word = Control(self.limit_control(*id).load(Acquire));
                 // Relaxed here and below: for counting.
                 let creator = self.region.half(self.region.limit_at(*id) + CREATOR);
-                word & 3 != FREE
-                    && SessionId::from_bits(word >> 2) == by
-                    && creator.load(Relaxed) == generation
+                !word.is_free() && word.claimant() == by && creator.load(Relaxed) == generation
             };
             let used = || (0..LIMITS).filter(is_its).count() as u64;
             let share = self.share_of(LIMITS).into();
@@ -386,22 +371,17 @@ impl Engine {
             for i in 0..LIMITS {
                 let id = hint.wrapping_add(i) % LIMITS;
                 let control = self.limit_control(id);
-                let word = control.load(Acquire);
-                let claimant = SessionId::from_bits(word >> 2);
-                let is_abandoned = recover
-                    && match word & 3 {
-                        CLAIMED_SLOT => !self.sessions.is_alive(&self.region, claimant),
-                        IN_USE => self.is_orphan(id),
-                        _ => false,
-                    };
-                if word & 3 != FREE && !is_abandoned {
+                let word = Control(control.load(Acquire));
+                let is_left = || {
+                    word.is_claimed() && !self.sessions.is_alive(&self.region, word.claimant())
+                        || word.is_in_use() && self.is_orphan(id)
+                };
+                if !(word.is_free() || recover && is_left()) {
                     continue;
                 }
-                let claimed = CLAIMED_SLOT
-                    | (by.bits() as u64) << 2
-                    | ((word >> 32).wrapping_add(1) & 0xffff_ffff) << 32;
+                let claimed = word.claimed(by).0;
                 if control
-                    .compare_exchange(word, claimed, AcqRel, Relaxed)
+                    .compare_exchange(word.0, claimed, AcqRel, Relaxed)
                     .is_ok()
                 {
                     self.region
@@ -421,9 +401,9 @@ impl Engine {
     pub(crate) fn end_limit_claims_of(&self, index: u16) {
         for id in 0..LIMITS {
             let control = self.limit_control(id);
-            let word = control.load(Acquire);
-            if word & 3 == CLAIMED_SLOT && SessionId::from_bits(word >> 2).index() == index {
-                let _ = control.compare_exchange(word, word & !3 | FREE, AcqRel, Relaxed);
+            let word = Control(control.load(Acquire));
+            if word.is_claimed() && word.claimant().index() == index {
+                let _ = control.compare_exchange(word.0, word.freed().0, AcqRel, Relaxed);
             }
         }
     }
@@ -434,16 +414,16 @@ impl Engine {
             return false;
         }
         let at = self.region.limit_at(id);
-        let cell = self.region.half(at + 56).load(Acquire);
+        let cell = self.region.half(at + CELL).load(Acquire);
         let state = self.objects.state(&self.region, cell).load();
         let slots = Slots::decode(Plain::decode(state).value);
         let is_named =
             phase(state) == LIVE && (slots.current == Some(id) || slots.previous == Some(id));
-        let control = self.limit_control(id).load(Acquire);
-        let claimant = SessionId::from_bits(control >> 2);
+        let control = Control(self.limit_control(id).load(Acquire));
         // Between filling the slot and naming it its claimant lives; a slot that was replaced had its
         // name, and whoever took that away may have died before it freed the slot.
-        let is_left = control & REPLACED != 0 || !self.sessions.is_alive(&self.region, claimant);
+        let is_left =
+            control.is_replaced() || !self.sessions.is_alive(&self.region, control.claimant());
         !is_named && is_left && self.is_unused(id)
     }
 
@@ -453,10 +433,12 @@ impl Engine {
         // control changed. Pairs with the fence in `prepared`.
         fence(Release);
         for (i, word) in limit.encode().into_iter().enumerate() {
-            self.region.word(at + 8 + i * 8).store(word, Relaxed);
+            self.region.word(at + LIMIT + i * 8).store(word, Relaxed);
         }
-        self.region.word(at + 48).store(name.raw_hash(), Relaxed);
-        self.region.half(at + 56).store(cell, Relaxed);
+        self.region
+            .word(at + FAMILY)
+            .store(name.raw_hash(), Relaxed);
+        self.region.half(at + CELL).store(cell, Relaxed);
         // The bucket of a changed limit is not LIVE until `finish_change` moved the old one's level.
         let bucket = overflow(&self.region, id);
         for _ in 0..ROUNDS_MAX {
@@ -503,7 +485,7 @@ impl Engine {
             }
         });
         self.objects.for_each(&self.region, |cell, at, state| {
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Limiter as u8 {
+            if phase(state) != LIVE || !Objects::is(&self.region, at, Kind::Limiter) {
                 return;
             }
             let name = Objects::name(&self.region, at);

@@ -33,18 +33,19 @@
 #[cfg(all(test, not(loom)))]
 mod stopped;
 
-use super::definition::{IN_USE, Slots, name_cell};
+use super::definition::{Slots, name_cell};
 use super::reserve::Ask;
 use super::uses::{is_of_overrides, slots_end};
 use super::{Checked, LimiterRef, prepared, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::limit::{Algorithm, Limit, convert};
+use crate::limit::{Limit, convert};
 use crate::limiter_key::{KeyState, LimiterKey, reclaimed_at_ns};
 use crate::object::{Kind, Name, Objects, Plain, Wanted, parts_of_pair};
 use crate::region::{LIMITS, Region};
 use crate::session::SessionId;
+use crate::slot::Control;
 use crate::sync::fence;
 use crate::table::{Found, Idle, LIVE, ROUNDS_MAX, Table, phase};
 use core::sync::atomic::Ordering::{Acquire, SeqCst};
@@ -120,7 +121,7 @@ pub(crate) fn limit_of_new(region: &Region, own: u32, key: impl FnOnce() -> Vec<
     let is_its = |slot: &u32| {
         let control = region.word(region.limit_at(*slot % LIMITS)).load(Acquire);
         // False only in a damaged region.
-        control & 3 == IN_USE
+        Control(control).is_in_use()
             && is_of_overrides(region, *slot)
             && name_cell(region, *slot) == name_cell(region, own)
     };
@@ -367,7 +368,7 @@ impl Engine {
     /// being set or cleared may be among them. Reads the objects table whole; stops no one, changes nothing.
     pub fn for_each_override(&self, prefix: &[u8], mut visit: impl FnMut(&[u8], &[u8], Limit)) {
         self.objects.for_each(&self.region, |_, at, state| {
-            if phase(state) != LIVE || Objects::kind(&self.region, at) != Kind::Override as u8 {
+            if phase(state) != LIVE || !Objects::is(&self.region, at, Kind::Override) {
                 return;
             }
             let name = Objects::name(&self.region, at);
@@ -477,9 +478,10 @@ impl Engine {
             }
             _ => return false,
         };
+        let moment = self.region.moment(now_ns);
         // In a damaged region, what was used is not known.
         let value = prepared(&self.region, state.limit()).map_or(0, |from| {
-            convert(&from, state.value(), &to.prepared, self.moment(now_ns))
+            convert(&from, state.value(), &to.prepared, moment)
         });
         let after = state.with_limit(to.id, value).next_generation();
         // It may be idle sooner than was said: as in `refund`.
@@ -488,12 +490,5 @@ impl Engine {
         let _ = word.compare_exchange(state.0, after.0);
         self.limiter_keys.stir(&self.region);
         true
-    }
-}
-
-impl LimiterRef {
-    /// Whether what is asked can be had of the limit at all.
-    pub(super) fn can_decide(&self, ask: Ask) -> bool {
-        ask.wait_ns_max.is_none() || self.limit().algorithm() != Algorithm::SlidingWindow
     }
 }

@@ -82,7 +82,7 @@ impl Engine {
                 return Ok(Refunded::Void);
             }
             let now_ns = now_ns().max(reclaimed_at_ns(&self.region));
-            let moment = self.moment(now_ns);
+            let moment = self.region.moment(now_ns);
             let refund = decision.refund(state.value(), state.is_marked(), moment);
             let Refund::Given {
                 new_value,

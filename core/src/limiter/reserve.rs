@@ -6,7 +6,7 @@
 use super::{Checked, LimiterRef};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::limit::{Moment, Prepared, Reserve, Verdict};
+use crate::limit::{Algorithm, Moment, Prepared, Reserve, Verdict};
 use crate::readable::Readable;
 use crate::session::SessionId;
 
@@ -68,7 +68,12 @@ impl Engine {
 }
 
 impl LimiterRef {
-    /// What its user is told who reserves where that can't be done exactly.
+    /// Whether what is asked can be had of the limit at all.
+    pub(super) fn can_decide(&self, ask: Ask) -> bool {
+        ask.wait_ns_max.is_none() || self.limit().algorithm() != Algorithm::SlidingWindow
+    }
+
+    /// What whoever reserves where that can't be done exactly is told.
     #[cold]
     pub(super) fn no_reservations(&self) -> Error {
         Error::NoReservations {

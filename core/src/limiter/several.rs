@@ -4,18 +4,19 @@
 //! about one, is in [`super::charge`].
 //!
 //! 1. *Look*: find each key as a check does, and read its word. Nothing is written, but for keys that are new.
-//! 2. *Decide* on all at one time. Checks that one word decides on, of one key or of keys without room, come one after
-//!    another. If one is refused, that is the answer, once the words are read again unchanged.
-//! 3. *Engage* each word, from the lowest place up, so that two calls over the same keys do not call each other off. A word that
-//!    changed since, but for its key and limit, is decided on anew: words that are checked all the time by others
-//!    can be had too.
+//! 2. *Decide* on all at one time. Checks that one word decides on, of one key or of keys without room, come one
+//!    after another. If one is refused, that is the answer, once the words are read again unchanged.
+//! 3. *Engage* each word, from the lowest place up, so that two calls over the same keys do not call each other
+//!    off. A word that changed since, but for its key and limit, is decided on anew: words that are checked all
+//!    the time by others can be had too.
 //! 4. *The step*, and then each word gets its value.
 //!
 //! A single word needs no charge: exchanging it decides.
 
 use super::charge::{CHARGED_MAX, Charge};
+use super::place::Place;
 use super::reserve::Ask;
-use super::{Checked, LimiterRef, Place, settle};
+use super::{Checked, LimiterRef, settle};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key;
@@ -28,8 +29,8 @@ use core::sync::atomic::Ordering::Acquire;
 
 /// How often a word is decided on anew that others check all the time, before all is given back and looked at anew.
 const TRIES: u32 = 16;
-/// Rounds after which a key that is not there is no longer inserted, but decided on as one without room: where there is
-/// room for fewer keys than a call has, each may be the idle one that another takes the place of.
+/// Rounds after which a key that is not there is no longer inserted, but decided on as one without room: where
+/// there is room for fewer keys than a call has, each may be the idle one that another takes the place of.
 const INSERTING_ROUNDS: u32 = if cfg!(loom) { 2 } else { 16 };
 
 /// One of several checks.
@@ -176,8 +177,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] for none or more than [`CHARGED_MAX`] checks; [`Error::Full`] and [`Error::ShareExceeded`] if
-    /// there are as many such calls under way as can be; else as [`check`](Self::check). Nothing was taken then.
+    /// [`Error::OutOfRange`] for none or more than [`CHARGED_MAX`] checks; [`Error::Full`] and
+    /// [`Error::ShareExceeded`] if there are as many such calls under way as can be; else as
+    /// [`check`](Self::check). Nothing was taken then.
     pub fn check_all<'a>(
         &self,
         asked: impl IntoIterator<Item = Asked<'a>>,
@@ -238,7 +240,9 @@ impl Engine {
                 continue;
             }
             // As for one check whose key had to be looked for: not before what was reclaimed was idle.
-            let moment = self.moment(now_ns.max(reclaimed_at_ns(&self.region)));
+            let moment = self
+                .region
+                .moment(now_ns.max(reclaimed_at_ns(&self.region)));
             match self.charge_round(parts, by, near, moment)? {
                 Round::Taken => return Ok((true, moment)),
                 Round::Refused => return Ok((false, moment)),
@@ -287,27 +291,6 @@ impl Engine {
         Ok(true)
     }
 
-    /// The common case: a key that is there, undisturbed.
-    fn place_known(&self, entry: &LimiterKey<'_>) -> Option<(Place, Option<LimiterRef>)> {
-        let first = self
-            .limiter_keys
-            .find_first(&self.region, entry.hash, entry);
-        let own = match first {
-            Some((line, _, state)) => Some((line, state)),
-            None => self.find_beyond(entry.limiter, entry.key, entry.hash),
-        };
-        let Some((line, state)) = own else {
-            let (limiter, found) = self.find_overridden(entry)?;
-            return Some((Place::of(&found), Some(limiter)));
-        };
-        let place = Place {
-            at: self.region.offset_of(line),
-            state: KeyState(state),
-            is_overflow: false,
-        };
-        Some((place, None))
-    }
-
     fn charge_round(
         &self,
         parts: &mut Parts<'_>,
@@ -348,8 +331,8 @@ impl Engine {
             first = next;
         }
         if is_refused || !is_all_written {
-            // Nothing to write to some; but the keys that were compared must have been these states'. And what did not
-            // change between two looks was so at one moment.
+            // Nothing to write to some; but the keys that were compared must have been these states'. And what did
+            // not change between two looks was so at one moment.
             fence(Acquire);
             let is_unchanged =
                 |part: &Part<'_>| self.region.wide(part.place.at).load() == part.place.state.0;

@@ -239,8 +239,8 @@ fn property_12_a_key_that_takes_a_reclaimed_one_s_place_counts_what_its_window_w
     // the shared bucket counted in the minute before still counts.
     LimiterKeys::note_reclaim(&engine.region, first_ns + minute_ns * 3 / 2);
     let value = first_value(&engine.region, limiter.id);
-    let late = engine.moment(first_ns + minute_ns);
-    let then = engine.moment(first_ns + minute_ns * 3 / 2);
+    let late = engine.region.moment(first_ns + minute_ns);
+    let then = engine.region.moment(first_ns + minute_ns * 3 / 2);
     let limit = limiter.prepared;
     assert_eq!(limit.peek(value, then).remaining(), 2);
     assert_eq!(limit.peek(value, late).remaining(), 0);

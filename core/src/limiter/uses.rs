@@ -19,16 +19,18 @@
 //! Nobody can bring a key under a closed slot who finds out only now what the key is to be under. Whoever found
 //! out before holds an exchange prepared from the key's word, so each word of the limiter's keys is changed.
 
-use super::definition::{FREE, IN_USE, Role, name_cell};
+use super::definition::{Role, USES, name_cell};
 use super::overrides::Chosen;
 use super::{LimiterRef, prepared, settle};
+use crate::cell_key;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::limit::Prepared;
-use crate::limiter_key::{KeyState, LimiterKeys, claimed_limit, next_claim};
+use crate::limiter_key::{KeyState, claimed_limit, next_claim};
 use crate::object::{Kind, Name, Objects};
 use crate::region::{LIMITS, Region, header};
 use crate::session::SessionId;
+use crate::slot::Control;
 use crate::sync::{Word, fence};
 use crate::table::{CLAIMED, Found, LIVE, ROUNDS_MAX, phase};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
@@ -44,7 +46,7 @@ fn role(uses: u64) -> u64 {
 }
 
 fn uses(region: &Region, slot: u32) -> &Word {
-    region.word(region.limit_at(slot % LIMITS) + 80)
+    region.word(region.limit_at(slot % LIMITS) + USES)
 }
 
 /// Slots below this one may be of overrides; 0 if no limiter ever had one.
@@ -159,7 +161,7 @@ impl Engine {
             .filter(|(slot, control, before)| {
                 let word = uses(&self.region, *slot);
                 let closed = (before & !3).wrapping_add(ONE_CHANGE) | CLOSED;
-                control & 3 == IN_USE
+                Control(*control).is_in_use()
                     && (role(*before) == CLOSED
                         || role(*before) == OPEN
                             && !named.contains(slot)
@@ -173,7 +175,7 @@ impl Engine {
         }
         self.drive_out(&closed.iter().map(|(slot, ..)| *slot).collect());
         for (slot, control, _) in closed {
-            let free = control & !3 | FREE;
+            let free = Control(control).freed().0;
             let _ = self
                 .limit_control(slot)
                 .compare_exchange(control, free, AcqRel, Relaxed);
@@ -184,7 +186,7 @@ impl Engine {
     fn named_by_overrides(&self) -> HashSet<u32> {
         let mut named = HashSet::new();
         self.objects.for_each(&self.region, |_, at, state| {
-            if phase(state) == LIVE && Objects::kind(&self.region, at) == Kind::Override as u8 {
+            if phase(state) == LIVE && Objects::is(&self.region, at, Kind::Override) {
                 let chosen = Chosen::decode(state);
                 named.extend(chosen.current.into_iter().chain(chosen.next));
             }
@@ -237,7 +239,7 @@ impl Engine {
                 &Objects::name(&self.region, name_at),
             );
             let limiter = name.ok().and_then(|name| self.limiter_ref(&name));
-            let key = LimiterKeys::key(&self.region, at, state);
+            let key = cell_key::read(&self.region, at, state);
             let Some(limiter) = limiter else {
                 return;
             };

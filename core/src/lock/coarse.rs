@@ -15,9 +15,9 @@
 //! The lock of the table leads ([`super::engaged`]) all partitions, so that one look at one word
 //! tells of both.
 //!
-//! Who waits for a partition shuts its gate to newcomers, and marks the locks that are held beneath as
-//! waited for, so that their release wakes it. It goes by tickets like all who wait: those beneath who came before are
-//! served before, those who came after wait for it.
+//! Who waits for a partition shuts its gate to newcomers, and marks the locks that are held beneath as waited for,
+//! so that their release wakes it. It goes by tickets like all who wait: those beneath who came before are served
+//! before, those who came after wait for it.
 
 use super::engaged::{Engaged, Role};
 use super::{Released, State};

@@ -82,7 +82,7 @@ impl Engine {
         self.objects.for_each(&self.region, |_, at, _| {
             for _ in 0..ROUNDS_MAX {
                 let word = self.region.wide(at).load();
-                if phase(word) != LIVE || Objects::kind(&self.region, at) != Kind::Once as u8 {
+                if phase(word) != LIVE || !Objects::is(&self.region, at, Kind::Once) {
                     return;
                 }
                 let name = Objects::name(&self.region, at);

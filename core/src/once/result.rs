@@ -113,7 +113,7 @@ impl Engine {
         let state = State::decode(word);
         // If the kind is read of another entry than the state, the state's is gone.
         phase(word) == LIVE
-            && Objects::kind(&self.region, at) == Kind::Once as u8
+            && Objects::is(&self.region, at, Kind::Once)
             && !matches!(state.status, Status::Open { .. })
             && Owner::attempt(cell, state.token) == Owner::attempt(cell, token)
     }

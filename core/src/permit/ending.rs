@@ -28,8 +28,8 @@ pub(crate) enum Reaped {
     },
 }
 
-/// How often the members of a limiter's key are looked at while others join and leave. After that one may be refused for
-/// another that is void: which takes a change of the limiter and as many others at the same time.
+/// How often the members of a limiter's key are looked at while others join and leave. After that one may be
+/// refused for another that is void: which takes a change of the limiter and as many others at the same time.
 const LOOKS: u32 = 8;
 
 impl Engine {

@@ -11,6 +11,7 @@ use crate::pool::{Mode, Pool};
 use crate::region::Caps;
 use crate::session::{Process, SessionId};
 use crate::stopped::engine;
+use crate::table::Found;
 use crate::waiter::{PATIENCE_NS, Poll};
 
 const SECOND: u64 = 1_000_000_000;
@@ -32,6 +33,23 @@ const FEW: Caps = Caps { permits: 4, ..ONE };
 
 fn name(engine: &Engine) -> Name {
     engine.lock_name(b"shared").unwrap()
+}
+
+fn find(engine: &Engine) -> Found {
+    let name = name(engine);
+    engine
+        .find_object(&engine.object(Kind::Lock, &name))
+        .unwrap()
+}
+
+fn asker(by: SessionId, lease_ns: u64) -> Asker {
+    Asker {
+        by,
+        number: None,
+        now_ns: 0,
+        lease_ns,
+        probe: true,
+    }
 }
 
 fn another(engine: &Engine) -> SessionId {
@@ -384,17 +402,8 @@ fn property_8_one_who_waits_for_a_semaphore_that_was_made_anew_with_another_capa
 fn property_6_whoever_comes_and_goes_keeps_nobody_from_an_answer() {
     let (engine, me) = engine(FEW);
     let first = share(&engine, me, 0);
-    let object = name(&engine);
-    let found = engine
-        .find_object(&engine.object(Kind::Lock, &object))
-        .unwrap();
-    let asker = Asker {
-        by: me,
-        number: None,
-        now_ns: 0,
-        lease_ns: LEASE,
-        probe: true,
-    };
+    let found = find(&engine);
+    let asker = asker(me, LEASE);
     // Between its look at the word and its look at who shares the lock, another comes.
     let second = share(&engine, me, 0);
     let answer = engine.answer(&found, Wants::Exclusive, &asker);
@@ -403,9 +412,7 @@ fn property_6_whoever_comes_and_goes_keeps_nobody_from_an_answer() {
         "two share it still"
     );
     // And goes.
-    let found = engine
-        .find_object(&engine.object(Kind::Lock, &object))
-        .unwrap();
+    let found = find(&engine);
     engine.release(&second, || 0);
     let answer = engine.answer(&found, Wants::Upgrade(first), &asker);
     assert!(
@@ -418,17 +425,8 @@ fn property_6_whoever_comes_and_goes_keeps_nobody_from_an_answer() {
 fn property_5_an_upgrade_never_shortens_the_lease_that_it_keeps() {
     let (engine, me) = engine(FEW);
     let first = share(&engine, me, 0);
-    let object = name(&engine);
-    let found = engine
-        .find_object(&engine.object(Kind::Lock, &object))
-        .unwrap();
-    let asker = Asker {
-        by: me,
-        number: None,
-        now_ns: 0,
-        lease_ns: SECOND,
-        probe: true,
-    };
+    let found = find(&engine);
+    let asker = asker(me, SECOND);
     // Another comes before the exchange: no upgrade, and the hold is what it was.
     share(&engine, me, 0);
     assert_eq!(engine.complete_upgrade(&found, first, &asker), None);

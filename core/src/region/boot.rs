@@ -13,11 +13,11 @@
 //!
 //! # Tokens
 //!
-//! Only a region on a disk meets another boot. If the last one ended without a shutdown, its pages were
-//! written at different times, each some while before the end: a lock's token may be older than the last
-//! that was granted, and one lock may have two entries. So no lock's entry is carried over, and no once's, whose result may be torn. Each
-//! partition's floor rises to its entries' last tokens, as it does when idle entries are reclaimed, and
-//! then by [`LOST_TOKENS_MAX`], which is more than can have been granted since the page was written.
+//! Only a region on a disk meets another boot. If the last one ended without a shutdown, its pages were written at
+//! different times, each some while before the end: a lock's token may be older than the last that was granted,
+//! and one lock may have two entries. So no lock's entry is carried over, and no once's, whose result may be torn.
+//! Each partition's floor rises to its entries' last tokens, as it does when idle entries are reclaimed, and then
+//! by [`LOST_TOKENS_MAX`], which is more than can have been granted since the page was written.
 //!
 //! # A boot that is not known
 //!
@@ -80,7 +80,7 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
     let objects = Table::<Objects>::new(region);
     objects.settle(region, Objects::has_tokens);
     objects.for_each(region, |_, at, state| {
-        if phase(state) == LIVE && Objects::kind(region, at) == Kind::Stripe as u8 {
+        if phase(state) == LIVE && Objects::is(region, at, Kind::Stripe) {
             counter::close_stripe(region, at, state);
         }
     });

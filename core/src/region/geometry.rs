@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 /// Caps of a region, fixed when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Locks, semaphores, fences, counters, limiter names, overrides, keys of concurrency limiters and onces together: 1
-    /// to 2^26; 65,536 by default.
+    /// Locks, semaphores, fences, counters, limiter names, overrides, keys of concurrency limiters and onces
+    /// together: 1 to 2^26; 65,536 by default.
     pub objects: u32,
     /// Keys of all limiters together: 1 to 2^28; 262,144 by default.
     pub limiter_keys: u32,

@@ -2,7 +2,7 @@
 
 use super::{CELLS_PER_BLOCK, CHARGES, LINE, Region, Section, header};
 use crate::joint::definition::overflow_at;
-use crate::limiter::{overflow, slots_end};
+use crate::limiter::{CELL, USES, overflow, slots_end};
 use crate::lock::deadlock::MARK;
 use crate::object::{Kind, OWN, Objects};
 use crate::table::count_of;
@@ -14,8 +14,8 @@ impl Region {
         self.word(header::OVERRIDES).leave();
         for slot in 0..slots_end(self).max(1) {
             let at = self.limit_at(slot);
-            self.half(at + 56).leave();
-            self.word(at + 80).share();
+            self.half(at + CELL).leave();
+            self.word(at + USES).share();
             if slot > 0 {
                 self.word(at).share();
                 for i in 1..7 {
@@ -31,14 +31,14 @@ impl Region {
         let cells = |block: u32| (0..CELLS_PER_BLOCK as usize).map(move |cell| (block, cell));
         (0..section.units).flat_map(cells).any(|(block, cell)| {
             let at = section.at(block) + LINE + cell * 64;
-            Objects::kind(self, at) == Kind::Concurrency as u8
+            Objects::is(self, at, Kind::Concurrency)
         })
     }
 
-    /// Makes loom's words of those that the threads of a model may touch, just before they start. A
-    /// model is as slow as these are many, so those that no model needs are left out: breaks, all limits but
-    /// one, the limiters' and the joint limiters' where their cap allows for one key only, charges where it allows for
-    /// two, and chunks where it allows for one only.
+    /// Makes loom's words of those that the threads of a model may touch, just before they start. A model is as
+    /// slow as these are many, so those that no model needs are left out: breaks, all limits but one, the
+    /// limiters' and the joint limiters' where their cap allows for one key only, charges where it allows for two,
+    /// and chunks where it allows for one only.
     ///
     /// Some are left plain, since who comes first at them changes nothing that a model could see:
     /// - the latest time is read only when a region's file is opened;

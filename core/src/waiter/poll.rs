@@ -41,8 +41,8 @@ pub enum Poll {
 }
 
 impl Engine {
-    /// Takes the lock if it is the waiter's turn. After an error the wait goes on, until it is cancelled. `probe`: also look for the dead, with system calls; wanted at
-    /// the first poll and whenever `look_again_ns` has come.
+    /// Takes the lock if it is the waiter's turn. After an error the wait goes on, until it is cancelled. `probe`:
+    /// also look for the dead, with system calls; wanted at the first poll and whenever `look_again_ns` has come.
     pub fn poll(
         &self,
         ticket: &Ticket,

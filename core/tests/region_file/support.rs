@@ -299,8 +299,8 @@ pub(crate) const UNDECIDED: u64 = 1;
 pub(crate) const DECIDED: u64 = 2;
 pub(crate) const CALLED_OFF: u64 = 3;
 
-/// Takes `cost` of two keys of at most 16 bytes in one call, and leaves them in the file as a process does that dies in
-/// it when it is so far. The session's first call must be this one, and no other must have come before.
+/// Takes `cost` of two keys of at most 16 bytes in one call, and leaves them in the file as a process does that
+/// dies in it when it is so far. The session's first call must be this one, and no other must have come before.
 pub(crate) fn leave_call(
     engine: &Engine,
     path: &Path,

@@ -1,5 +1,5 @@
-//! Whoever checks several limits at once and is stopped or dies between two steps: others go on after a bounded number
-//! of looks, find all of it or none, and what it does when it goes on changes nothing.
+//! Whoever checks several limits at once and is stopped or dies between two steps: others go on after a bounded
+//! number of looks, find all of it or none, and what it does when it goes on changes nothing.
 
 use super::*;
 use crate::limit::Limit;
@@ -62,7 +62,7 @@ impl Engine {
                 |found| (found.at, found.state),
             );
             let before = KeyState(state);
-            let moment = self.moment(0);
+            let moment = self.region.moment(0);
             let limit = prepared(&self.region, before.limit()).unwrap();
             let crate::limit::Verdict::Allowed { new_value } =
                 limit.check(before.value(), moment, 1)
