@@ -114,11 +114,11 @@ impl Kept {
         let now_ns = inner.precise_ns();
         let renewed = inner.engine.renew(grant, now_ns, lease_ns)?;
         if let Renewed::Until(_) = renewed {
-            let deadline_ns = now_ns + lease_ns;
+            let deadline_ns = now_ns.saturating_add(lease_ns);
             self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
             if let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) {
                 lease.lease_ns = lease_ns;
-                lease.due_ns = now_ns + lease_ns / RENEW_AT;
+                lease.due_ns = now_ns.saturating_add(lease_ns / RENEW_AT);
             }
             drop(state);
             ring(inner);
@@ -259,8 +259,8 @@ fn keep(inner: &Inner, lease: &mut Renewal, now_ns: u64) -> bool {
     if let Ok(Renewed::Until(_)) = renewed {
         lease
             .deadline_ns
-            .store(now_ns + lease.lease_ns, Ordering::Relaxed);
-        lease.due_ns = now_ns + lease.lease_ns / RENEW_AT;
+            .store(now_ns.saturating_add(lease.lease_ns), Ordering::Relaxed);
+        lease.due_ns = now_ns.saturating_add(lease.lease_ns / RENEW_AT);
         return true;
     }
     false

@@ -80,7 +80,7 @@ impl<'s> Hold<'s> {
             grant,
             lease_ns,
             // From before the request left, so never past the engine's own.
-            deadline_ns: asked_at_ns + lease_ns,
+            deadline_ns: asked_at_ns.saturating_add(lease_ns),
             name_hash,
             kept: None,
         }
@@ -171,7 +171,7 @@ impl Hold<'_> {
             let now_ns = inner.precise_ns();
             let renewed = inner.engine.renew(&self.grant, now_ns, self.lease_ns)?;
             if let Renewed::Until(_) = renewed {
-                self.deadline_ns = now_ns + self.lease_ns;
+                self.deadline_ns = now_ns.saturating_add(self.lease_ns);
             }
             renewed
         };
@@ -334,7 +334,7 @@ impl Hold<'_> {
     /// Goes on with another grant of the same hold, whose lease began at `asked_at_ns`.
     fn replace(&mut self, grant: Grant, asked_at_ns: u64) -> Result<()> {
         self.grant = grant;
-        self.deadline_ns = asked_at_ns + self.lease_ns;
+        self.deadline_ns = asked_at_ns.saturating_add(self.lease_ns);
         match &self.kept {
             Some(kept) => kept.replace(&self.space, grant, self.deadline_ns),
             None => Ok(()),

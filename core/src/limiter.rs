@@ -34,6 +34,8 @@ pub(crate) use charge::settle;
 #[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) use charge::settle_all;
 pub(crate) use definition::{first_value, hasher, name_cell, overflow, overflow_at, prepared};
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) use overrides::unsettle;
 pub(crate) use overrides::{idle_override, limit_of_new};
 #[cfg(loom)]
 pub(crate) use {

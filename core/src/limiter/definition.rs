@@ -417,8 +417,10 @@ impl Engine {
         let cell = self.region.half(at + CELL).load(Acquire);
         let state = self.objects.state(&self.region, cell).load();
         let slots = Slots::decode(Plain::decode(state).value);
-        let is_named =
-            phase(state) == LIVE && (slots.current == Some(id) || slots.previous == Some(id));
+        // The cell may be another object's by now, whose value says nothing of slots.
+        let is_limiter =
+            phase(state) == LIVE && Objects::is(&self.region, self.objects.at(cell), Kind::Limiter);
+        let is_named = is_limiter && (slots.current == Some(id) || slots.previous == Some(id));
         let control = Control(self.limit_control(id).load(Acquire));
         // Between filling the slot and naming it its claimant lives; a slot that was replaced had its
         // name, and whoever took that away may have died before it freed the slot.

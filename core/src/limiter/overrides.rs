@@ -89,6 +89,18 @@ pub(crate) fn idle_override(live: u128) -> Idle {
     }
 }
 
+/// Has an override of a region that nobody uses be settled anew: it may be newer than its key's cell.
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) fn unsettle(region: &Region, at: usize, state: u128) {
+    let chosen = Chosen {
+        is_settled: false,
+        ..Chosen::decode(state)
+    };
+    // It can only fail if something scribbles.
+    let next = Plain::decode(state).next(chosen.encode()).encode();
+    let _ = region.wide(at).compare_exchange(state, next);
+}
+
 /// The slot that the override of `pair` says; `None` for the limiter's own.
 fn chosen_slot(region: &Region, objects: &Table<Objects>, pair: &Name) -> Option<u32> {
     let wanted = Wanted {

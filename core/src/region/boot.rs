@@ -83,6 +83,9 @@ pub(super) fn bring_here(region: &Region, birth: &Birth) -> Result<()> {
         if phase(state) == LIVE && Objects::is(region, at, Kind::Stripe) {
             counter::close_stripe(region, at, state);
         }
+        if phase(state) == LIVE && Objects::is(region, at, Kind::Override) {
+            limiter::unsettle(region, at, state);
+        }
     });
     limiter::settle_all(region);
     // One whose charge is older or newer than itself has no value any more.

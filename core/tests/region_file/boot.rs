@@ -401,3 +401,53 @@ fn a_striped_counter_whose_words_are_of_different_times_counts_on() {
         assert_eq!(after.check_region().findings, []);
     }
 }
+
+// property 12
+#[test]
+fn after_another_boot_a_key_is_under_its_override_though_its_page_is_from_before_that() {
+    let (_directory, path) = place();
+    let engine = open(&path);
+    let me = session(&engine);
+    let own: Limit = "9/day".parse().unwrap();
+    let limiter = engine
+        .open_limiter(b"l", "2/day".parse().unwrap(), false, me, 0)
+        .unwrap();
+    assert!(
+        engine
+            .check(&limiter, b"key", 1, me, 0)
+            .unwrap()
+            .decision
+            .is_allowed()
+    );
+    let find = |bytes: &[u8]| {
+        bytes
+            .windows(16)
+            .position(|it| it == b"key\0\0\0\0\0\0\0\0\0\0\0\0\0")
+            .unwrap()
+    };
+    let old = std::fs::read(&path).unwrap();
+    engine
+        .set_override(&limiter, b"key", own, me, || 0)
+        .unwrap();
+    drop(engine);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let state = find(&old) - 16..find(&old);
+    assert_ne!(
+        bytes[state.clone()],
+        old[state.clone()],
+        "the override moved it"
+    );
+    bytes[state.clone()].copy_from_slice(&old[state]);
+    std::fs::write(&path, bytes).unwrap();
+
+    let after = try_open(&path, &next_boot()).unwrap();
+    let me = session(&after);
+    let now_ns = 3_600 * SECOND;
+    let limiter = after.limiter(b"l").unwrap().unwrap();
+    assert_eq!(
+        after.override_of(&limiter, b"key", || now_ns).unwrap(),
+        Some(own)
+    );
+    let checked = after.check(&limiter, b"key", 1, me, now_ns).unwrap();
+    assert_eq!(checked.decision.limit(), 9, "it has a limit of its own");
+}
