@@ -125,3 +125,8 @@ pub mod limit {
 
 /// The result of this crate's calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The README's Rust is run as printed.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
