@@ -6,6 +6,7 @@ use crate::{Error, Result, Space};
 use sprag_core::limiter::{Asked, CHARGED_MAX};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The answers to several checks in one call, in the order in which they were asked: made by [`Space::check_all`].
 #[derive(PartialEq, Eq)]
@@ -33,6 +34,14 @@ impl Decisions {
         let each = self.iter().enumerate();
         each.filter(|(_, decision)| !decision.is_allowed())
             .map(|(at, _)| at)
+    }
+
+    /// How long to wait until the checks that were refused would be allowed, if nobody else takes any: zero if all were
+    /// allowed, `None` if one never can be.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.iter().try_fold(Duration::ZERO, |longest, decision| {
+            Some(longest.max(decision.retry_after()?))
+        })
     }
 }
 

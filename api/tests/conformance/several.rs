@@ -3,6 +3,7 @@
 use super::tier::{Tier, small};
 use sprag::{Caps, Decisions, EngineError, Error, Limiter, Refunded, Space};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn limiters(space: &Space) -> [Limiter; 3] {
     ["2/366d", "9/366d;window=fixed", "9/366d;window=sliding"]
@@ -40,6 +41,8 @@ pub(crate) fn all_limits_are_charged_or_none_is(tier: &impl Tier) {
     assert_eq!(remaining(&refused), [3, 0, 5]);
     let wait = refused.iter().nth(1).unwrap().retry_after();
     assert!(wait.is_some_and(|wait| !wait.is_zero()));
+    let longest = refused.iter().map(sprag::Decision::retry_after).max();
+    assert_eq!(longest, Some(refused.retry_after()), "the longest wait");
     assert_eq!(
         fixed.peek(long).unwrap().remaining(),
         3,
@@ -53,6 +56,9 @@ pub(crate) fn all_limits_are_charged_or_none_is(tier: &impl Tier) {
     let some = other.check_all(&[(&bucket, "k", 0), (&fixed, long, 1), (&sliding, "k", 0)]);
     let some = some.unwrap();
     assert!(some.is_allowed(), "cost 0: asks for nothing");
+    assert_eq!(some.retry_after(), Some(Duration::ZERO));
+    let never = other.check_all(&[(&fixed, long, 1), (&bucket, "k", 3)]);
+    assert_eq!(never.unwrap().retry_after(), None, "more than its burst");
     assert_eq!(remaining(&some), [0, 2, 5]);
 }
 
