@@ -40,7 +40,7 @@ impl Prepared {
     /// Any `value` is harmless: what no value holds is cut to the most that one does. Costs a multiplication or
     /// two; a window divides (64 bits) only to enter a new one.
     #[inline(always)]
-    pub const fn applied(&self, value: u128, moment: Moment, cost: u64) -> u128 {
+    pub(crate) const fn applied(&self, value: u128, moment: Moment, cost: u64) -> u128 {
         if cost == 0 {
             return value;
         }

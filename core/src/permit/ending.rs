@@ -4,7 +4,6 @@
 //! Owns finding them; how one leaves its pool is in [`crate::permit`].
 
 use super::{ACTIVE, CLAIMED, ENDED, Permit, Verdict, for_each};
-use crate::concurrency::ConcurrencyRef;
 use crate::engine::Engine;
 use crate::object::Objects;
 use crate::pool::{Pool, Step, is_pooled};
@@ -47,26 +46,26 @@ impl Engine {
         now_ns: u64,
         probe: bool,
     ) -> Reaped {
-        let limiter = self.limiter_of(cell);
+        let is_limited = self.limiter_of(cell).is_some();
         for _ in 1..LOOKS {
-            match self.reap_once(cell, raw, limiter, by, now_ns, probe) {
+            match self.reap_once(cell, raw, is_limited, by, now_ns, probe) {
                 // If it is still a pool: the entry may have been reclaimed, and its cell claimed anew.
                 Reaped::Alive { raw: later, .. }
-                    if limiter.is_some() && later != raw && is_pooled(later) =>
+                    if is_limited && later != raw && is_pooled(later) =>
                 {
                     raw = later;
                 }
                 reaped => return reaped,
             }
         }
-        self.reap_once(cell, raw, limiter, by, now_ns, probe)
+        self.reap_once(cell, raw, is_limited, by, now_ns, probe)
     }
 
     fn reap_once(
         &self,
         cell: u32,
         raw: u128,
-        limiter: Option<ConcurrencyRef>,
+        is_limited: bool,
         by: SessionId,
         now_ns: u64,
         probe: bool,
@@ -87,18 +86,15 @@ impl Engine {
             let is_over = permit.phase == ENDED
                 || permit.has_expired(now_us)
                 || (probe && permit.by != by && !self.is_alive(permit.by));
-            let verdict = match limiter {
-                _ if is_over => Verdict::Void,
-                None if self.is_permit_settled(index, permit) => Verdict::Stands,
-                None => {
-                    is_certain = false;
-                    Verdict::Stands
-                }
+            let verdict = if is_over {
+                Verdict::Void
+            } else if is_limited {
                 // By the limiter that the cell is of now: for as long as it has this member, it is of no other.
-                Some(_) => {
-                    let serial = || self.serial_of(self.limiter_of(cell)?);
-                    self.verdict(index, permit, serial, now_ns)
-                }
+                let serial = || self.serial_of(self.limiter_of(cell)?);
+                self.verdict(index, permit, serial, now_ns)
+            } else {
+                is_certain &= self.is_permit_settled(index, permit);
+                Verdict::Stands
             };
             match verdict {
                 Verdict::Void => {
