@@ -344,6 +344,20 @@ impl<'s> Lock<'s> {
         }
     }
 
+    /// Takes the lock away from whoever holds it, as [`Space::break_lock`].
+    pub fn break_hold(&self) -> Result<Option<u64>> {
+        let inner = &*self.space;
+        inner.check_process()?;
+        inner.check_in_place()?;
+        let broken = inner
+            .engine
+            .break_lock(&self.name, inner.process, inner.precise_ns());
+        Ok(broken.map(|broken| {
+            inner.wake(broken.wake);
+            broken.token
+        }))
+    }
+
     #[inline(always)]
     pub(crate) fn hold(&self, grant: Grant, asked_at_ns: u64) -> Hold<'s> {
         let space = self.space.clone();

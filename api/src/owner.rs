@@ -156,6 +156,17 @@ impl Owner {
             ttl: None,
         })
     }
+
+    /// [`lock`](Self::lock) for a lock of which there is a handle, with that one's lease.
+    /// [`Error::NotHere`] if it is of another space.
+    pub fn lock_of(&self, lock: &Lock<'_>) -> Result<OwnerLock<'_>> {
+        lock.check_owner(self)?;
+        Ok(OwnerLock {
+            owner: Cow::Borrowed(self),
+            name: lock.name(),
+            ttl: Some(Duration::from_nanos(lock.lease_ns())),
+        })
+    }
 }
 
 impl fmt::Debug for Owner {

@@ -240,17 +240,7 @@ impl Space {
     /// Takes the lock `name` away from whoever holds it, and notes who did it; the token that was
     /// ended, or `None` if it was not held. What the holder still writes, a fence rejects.
     pub fn break_lock<N: AsRef<[u8]> + ?Sized>(&self, name: &N) -> Result<Option<u64>> {
-        let inner = &*self.inner;
-        inner.check_process()?;
-        inner.check_in_place()?;
-        let name = inner.engine.lock_name(name.as_ref())?;
-        let broken = inner
-            .engine
-            .break_lock(&name, inner.process, inner.precise_ns());
-        Ok(broken.map(|broken| {
-            inner.wake(broken.wake);
-            broken.token
-        }))
+        self.lock(name)?.break_hold()
     }
 
     /// The last forced releases, oldest first, at most 64; with region times as unix time.

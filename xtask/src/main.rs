@@ -7,6 +7,7 @@ mod child;
 mod compare;
 mod counts;
 mod fix;
+mod header;
 mod house;
 mod loom;
 mod mutants;
@@ -32,6 +33,8 @@ enum Chore {
     Verify,
     /// Apply what `verify` can repair: format and machine-applicable lints.
     Fix,
+    /// Write `include/sprag.h` from the source of the C ABI, or check that it is up to date.
+    Header(header::Options),
     /// Break the code on purpose, one line at a time, and see that a test goes red.
     Mutants(mutants::Options),
     /// Run the interleaving models and tell how many executions each took.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
             Chore::Test(options) => test::run(&workspace, &options),
             Chore::Verify => verify::run(&workspace),
             Chore::Fix => fix::run(&workspace),
+            Chore::Header(options) => header::run(&workspace, &options),
             Chore::Mutants(options) => mutants::run(&workspace, &options),
             Chore::Loom(options) => loom::run(&workspace, &options),
             Chore::Soak(options) => soak::run(&workspace, &options),

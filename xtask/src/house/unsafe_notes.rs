@@ -15,7 +15,7 @@ pub(super) fn check(file: &str, source: &RustText) -> Vec<Violation> {
         for (column, _) in code.match_indices("unsafe") {
             let after = &code[column + "unsafe".len()..];
             let alone = !code[..column].ends_with(part_of_word) && !after.starts_with(part_of_word);
-            if !alone || has_note(source, line) {
+            if !alone || has_note(source, line) || is_exported(source, line) {
                 continue;
             }
             let following = following(after, &source.code[line + 1..]);
@@ -62,6 +62,12 @@ fn complaint(following: &str) -> Option<&'static str> {
     named.then_some("unsafe fn without a `# Safety` section: state its contract")
 }
 
+/// Whether the line is a function's of the C ABI: all of them share the contract that their crate states.
+fn is_exported(source: &RustText, line: usize) -> bool {
+    let above = line.checked_sub(1).map(|above| source.code[above].trim());
+    above == Some("#[unsafe(no_mangle)]") && source.code[line].contains("extern")
+}
+
 /// Whether a comment on the line or above it speaks of safety. Comments and attributes above cost
 /// nothing, however long; a few lines of the same statement may stand between.
 fn has_note(source: &RustText, line: usize) -> bool {
@@ -105,6 +111,8 @@ mod tests {
             ("type F = unsafe fn(u8);", 0),
             ("type F = unsafe extern \"C\" fn(u8);", 0),
             ("#[unsafe(no_mangle)]", 0),
+            ("#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn f() {}", 0),
+            ("#[unsafe(no_mangle)]\npub fn f() { unsafe { g() } }", 1),
             ("#![forbid(unsafe_code)]", 0),
             ("// unsafe { f() }", 0),
             ("let message = \"unsafe { f() }\";", 0),

@@ -1,0 +1,593 @@
+//! # Holds
+//!
+//! A sprag_hold is what was acquired, of a lock or of a semaphore: a value in the caller's own memory, filled in by an
+//! acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go on being used. It ends by
+//! sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is forgotten ends with its lease, or with
+//! the space. A hold of zero bytes is empty.
+//!
+//! A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask sprag_hold_is_valid()
+//! before each step that needs the lock, and send the token along to a fence, which is the only thing that stops a
+//! step already under way.
+//!
+//! A hold is for one thread at a time.
+
+use crate::border::{Failure, Outcome, call, forget_payload, give, guarded, wanted};
+use crate::error::sprag_error;
+use crate::options::{Options, read};
+use crate::status::sprag_status::{self, SPRAG_BUSY, SPRAG_OK};
+use sprag::{Hold, HoldAll, HoldOf, KeepAlive, OwnerHold};
+use std::ffi::c_void;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A hold. All of its fields but the token are the library's own.
+#[repr(C)]
+pub struct sprag_hold {
+    /// The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is empty.
+    pub token: u64,
+    /// The library's own.
+    pub private_state: u64,
+    /// The library's own.
+    pub private_words: [MaybeUninit<u64>; 18],
+}
+
+/// What tells a hold that was filled in from memory that was not, or is empty: its words are a [`Hold`].
+const PLAIN: u64 = 0x686f_6c64_2070_6c61;
+/// The same: its words are a box of [`Other`].
+const OTHER: u64 = 0x686f_6c64_206f_7468;
+/// The same: a call on it panicked.
+const POISONED: u64 = 0x686f_6c64_2070_6f69;
+
+const _: () = assert!(size_of::<Hold<'static>>() <= 18 * size_of::<u64>());
+
+/// A hold of another kind than most.
+pub(crate) enum Other {
+    /// An owner's of a lock.
+    Owner(OwnerHold<'static>),
+    /// An owner's of a partition or the table.
+    Coarse(HoldOf<Hold<'static>>),
+    /// Of several locks.
+    Several(HoldAll<'static>),
+    /// An owner's of several locks.
+    OwnerSeveral(HoldOf<HoldAll<'static>>),
+}
+
+/// What a hold turns out to be.
+enum Held<'h> {
+    One(&'h mut Hold<'static>),
+    Owner(&'h mut OwnerHold<'static>),
+    Several(&'h mut HoldAll<'static>),
+}
+
+const NOT_OF_SEVERAL: Failure = Failure::Unsupported(
+    "a hold of several locks cannot be upgraded, downgraded or detached; release it, and acquire each by itself",
+);
+const NOT_OF_OWNERS: Failure = Failure::Unsupported(
+    "a hold of an owner's cannot be detached; acquire the lock without the owner for that",
+);
+
+impl sprag_hold {
+    /// Fills in the hold at `to`.
+    ///
+    /// # Safety
+    ///
+    /// `to` may be written.
+    #[inline(always)]
+    pub(crate) unsafe fn fill(to: *mut Self, hold: Hold<'static>) {
+        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a word's, that of
+        // the library's may be greater.
+        unsafe {
+            (&raw mut (*to).token).write(hold.token());
+            (&raw mut (*to).private_state).write(PLAIN);
+            Self::words(to)
+                .cast::<Hold<'static>>()
+                .write_unaligned(hold);
+        }
+    }
+
+    /// The same for another kind.
+    ///
+    /// # Safety
+    ///
+    /// `to` may be written.
+    pub(crate) unsafe fn fill_other(to: *mut Self, other: Other) {
+        let token = match &other {
+            Other::Owner(hold) => hold.token(),
+            Other::Coarse(hold) => hold.token(),
+            Other::Several(hold) => leading(hold),
+            Other::OwnerSeveral(hold) => leading(hold),
+        };
+        let other = Box::new(other);
+        // SAFETY: as above.
+        unsafe {
+            (&raw mut (*to).token).write(token);
+            (&raw mut (*to).private_state).write(OTHER);
+            Self::words(to)
+                .cast::<*mut Other>()
+                .write_unaligned(Box::into_raw(other));
+        }
+    }
+
+    /// Where the words begin.
+    ///
+    /// # Safety
+    ///
+    /// `at` points at memory of a hold's size.
+    #[inline(always)]
+    unsafe fn words(at: *mut Self) -> *mut c_void {
+        // SAFETY: by this function's contract.
+        unsafe { (&raw mut (*at).private_words).cast() }
+    }
+
+    /// What `act` comes to with the hold at `at`, which it may change if `is_changed`.
+    ///
+    /// # Safety
+    ///
+    /// `at` is NULL, or a hold that may be read, with a state of the above only if this library wrote it; and that may be
+    /// written if `is_changed`. If not, `act` must not change it.
+    #[inline(always)]
+    unsafe fn with<T>(
+        at: *mut Self,
+        is_changed: bool,
+        act: impl FnOnce(Held<'_>) -> T,
+    ) -> Result<T, Failure> {
+        if at.is_null() {
+            return Err(Failure::Null("hold"));
+        }
+        // SAFETY: by this function's contract.
+        let (state, words) = unsafe { ((*at).private_state, Self::words(at)) };
+        match state {
+            PLAIN => {
+                let words = words.cast::<Hold<'static>>();
+                // SAFETY: the state says what was written there. The copy is not dropped, and where it was changed takes the
+                // place of what it is a copy of.
+                let mut hold = ManuallyDrop::new(unsafe { words.read_unaligned() });
+                let result = act(Held::One(&mut hold));
+                if is_changed {
+                    // SAFETY: it may be written, by this function's contract.
+                    unsafe { words.write_unaligned(ManuallyDrop::into_inner(hold)) };
+                }
+                Ok(result)
+            }
+            OTHER => {
+                // SAFETY: the state says what was written there: a box, which is this hold's alone.
+                let other: &mut Other =
+                    unsafe { &mut *words.cast::<*mut Other>().read_unaligned() };
+                Ok(act(match other {
+                    Other::Owner(hold) => Held::Owner(hold),
+                    Other::Coarse(hold) => Held::One(hold),
+                    Other::Several(hold) => Held::Several(hold),
+                    Other::OwnerSeveral(hold) => Held::Several(hold),
+                }))
+            }
+            POISONED => Err(Failure::Poisoned),
+            _ => Err(Failure::Empty("hold")),
+        }
+    }
+
+    /// Takes the hold at `at` out, which is empty then.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with), and it may be written.
+    #[inline(always)]
+    unsafe fn take(at: *mut Self) -> Result<Taken, Failure> {
+        if at.is_null() {
+            return Err(Failure::Null("hold"));
+        }
+        // SAFETY: by this function's contract.
+        let (state, words) = unsafe { ((*at).private_state, Self::words(at)) };
+        let taken = match state {
+            // SAFETY: the state says what was written there; it is not used again, since the state is changed below.
+            PLAIN => Taken::One(unsafe { words.cast::<Hold<'static>>().read_unaligned() }),
+            OTHER => {
+                // SAFETY: the same, and that it came from a box.
+                Taken::Other(unsafe { Box::from_raw(words.cast::<*mut Other>().read_unaligned()) })
+            }
+            POISONED => return Err(Failure::Poisoned),
+            _ => return Err(Failure::Empty("hold")),
+        };
+        // SAFETY: by this function's contract.
+        unsafe {
+            (*at).private_state = 0;
+            (*at).token = 0;
+        }
+        Ok(taken)
+    }
+
+    /// A call on the hold at `at`, which may change it; it is poisoned if it panics.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with), and it may be written.
+    unsafe fn on(
+        at: *mut Self,
+        error: *mut *mut sprag_error,
+        act: impl FnOnce(Held<'_>) -> Outcome,
+    ) -> sprag_status {
+        guarded(
+            error,
+            // SAFETY: by this function's contract.
+            || unsafe { Self::with(at, true, act)? },
+            || {
+                // SAFETY: by this function's contract; NULL does not panic.
+                unsafe { (*at).private_state = POISONED }
+            },
+        )
+    }
+
+    /// What `of` tells of the hold at `at`; `otherwise` if it is empty.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with), and `of` only looks.
+    #[inline(always)]
+    unsafe fn tell<T: Copy>(at: *const Self, otherwise: T, of: impl FnOnce(Held<'_>) -> T) -> T {
+        // SAFETY: by this function's contract.
+        let told = || unsafe { Self::with(at.cast_mut(), false, of) };
+        match catch_unwind(AssertUnwindSafe(told)) {
+            Ok(Ok(told)) => told,
+            Ok(Err(_)) => otherwise,
+            Err(payload) => {
+                forget_payload(payload);
+                otherwise
+            }
+        }
+    }
+}
+
+/// What was taken out of a hold.
+enum Taken {
+    One(Hold<'static>),
+    Other(Box<Other>),
+}
+
+/// The highest token of several: that of the lock that leads.
+fn leading(hold: &HoldAll<'static>) -> u64 {
+    hold.tokens().iter().copied().max().unwrap_or(0)
+}
+
+/// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has taken
+/// it since. One whose lease is over is released all the same while nobody has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_release(
+    hold: *mut sprag_hold,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    call(error, || {
+        // SAFETY: by every function's contract.
+        match unsafe { sprag_hold::take(hold)? } {
+            Taken::One(hold) => hold.release()?,
+            Taken::Other(other) => match *other {
+                Other::Owner(hold) => hold.release()?,
+                Other::Coarse(hold) => hold.into_inner().release()?,
+                Other::Several(hold) => hold.release()?,
+                Other::OwnerSeveral(hold) => hold.into_inner().release()?,
+            },
+        }
+        Ok(SPRAG_OK)
+    })
+}
+
+/// Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
+/// near the end; false for an empty one.
+///
+/// Async-signal-safe, as no other call on a hold is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_is_valid(hold: *const sprag_hold) -> bool {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::tell(hold, false, |held| match held {
+            Held::One(hold) => hold.is_valid(),
+            Held::Owner(hold) => hold.is_valid(),
+            Held::Several(hold) => hold.is_valid(),
+        })
+    }
+}
+
+/// Whether it is still held under its token, by the shared word: one load more, and also notices a broken lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_is_held(hold: *const sprag_hold) -> bool {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::tell(hold, false, |held| match held {
+            Held::One(hold) => hold.is_held(),
+            Held::Owner(hold) => hold.is_held(),
+            Held::Several(hold) => hold.is_held(),
+        })
+    }
+}
+
+/// Whether others may hold the lock beside this one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_is_shared(hold: *const sprag_hold) -> bool {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::tell(hold, false, |held| match held {
+            Held::One(hold) => hold.is_shared(),
+            Held::Owner(hold) => hold.is_shared(),
+            Held::Several(_) => false,
+        })
+    }
+}
+
+/// What is left of the lease in nanoseconds, by this process's own clock; 0 once it is over, and for an empty hold.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_lease_left_ns(hold: *const sprag_hold) -> u64 {
+    // SAFETY: by every function's contract.
+    let left = unsafe {
+        sprag_hold::tell(hold, Duration::ZERO, |held| match held {
+            Held::One(hold) => hold.lease_left(),
+            Held::Owner(hold) => hold.lease_left(),
+            Held::Several(hold) => hold.lease_left(),
+        })
+    };
+    u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of tokens_max
+/// elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_tokens(
+    hold: *const sprag_hold,
+    tokens: *mut u64,
+    tokens_max: usize,
+    count: *mut usize,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    call(error, || {
+        if tokens_max > 0 {
+            wanted(tokens, "tokens")?;
+        }
+        let write = |all: &[u64]| {
+            for (at, token) in all.iter().take(tokens_max).enumerate() {
+                // SAFETY: by every function's contract: there is room for `tokens_max`.
+                unsafe { tokens.add(at).write(*token) };
+            }
+            // SAFETY: by every function's contract.
+            unsafe { give(count, all.len()) };
+        };
+        // SAFETY: by every function's contract; here it is only looked at.
+        unsafe {
+            sprag_hold::with(hold.cast_mut(), false, |held| match held {
+                Held::One(hold) => write(&[hold.token()]),
+                Held::Owner(hold) => write(&[hold.token()]),
+                Held::Several(hold) => write(hold.tokens()),
+            })?;
+        }
+        Ok(SPRAG_OK)
+    })
+}
+
+/// Starts the lease anew, from now, with the length it had. SPRAG_ERROR_LOST once it is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_renew(
+    hold: *mut sprag_hold,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::on(hold, error, |held| {
+            match held {
+                Held::One(hold) => hold.renew()?,
+                Held::Owner(hold) => hold.renew()?,
+                Held::Several(hold) => hold.renew()?,
+            }
+            Ok(SPRAG_OK)
+        })
+    }
+}
+
+/// sprag_hold_renew() with another length: 1 ms to 366 days.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_extend(
+    hold: *mut sprag_hold,
+    ttl_ns: u64,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    let ttl = Duration::from_nanos(ttl_ns);
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::on(hold, error, |held| {
+            match held {
+                Held::One(hold) => hold.extend(ttl)?,
+                Held::Owner(hold) => hold.extend(ttl)?,
+                Held::Several(hold) => hold.extend(ttl)?,
+            }
+            Ok(SPRAG_OK)
+        })
+    }
+}
+
+/// How a hold is kept alive. Begins with its size; what is zero has its default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sprag_keep_alive_options {
+    /// sizeof(sprag_keep_alive_options).
+    pub size: usize,
+    /// How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for 24
+    /// hours, SPRAG_FOREVER for no end.
+    pub at_most_ns: u64,
+    /// Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL. Never
+    /// for one that is released or detached. It runs in the library's thread, which renews all holds of the space: it must
+    /// not block, and must not unwind.
+    pub on_lost: Option<extern "C" fn(token: u64, context: *mut c_void)>,
+    /// Given to the two functions.
+    pub context: *mut c_void,
+    /// Called once when neither of the two will be called any more with that context, to free it, in whichever thread;
+    /// may be NULL. Not if the call fails: the context stays the caller's then.
+    pub free_context: Option<extern "C" fn(context: *mut c_void)>,
+}
+
+// SAFETY: as the trait asks: `repr(C)`, its size first; the functions are the caller's word, as all it gives is.
+unsafe impl Options for sprag_keep_alive_options {
+    const BYTES_MIN: usize = 40;
+}
+
+/// The caller's function and what it is given.
+struct Callback {
+    on_lost: Option<extern "C" fn(u64, *mut c_void)>,
+    token: u64,
+    context: *mut c_void,
+    free_context: Option<extern "C" fn(*mut c_void)>,
+    /// Whether the context is the caller's, since the call failed.
+    is_refused: AtomicBool,
+}
+
+// SAFETY: the header says that the functions run in another thread, with this context.
+unsafe impl Send for Callback {}
+// SAFETY: as above; of two threads that may share it, one calls it, once.
+unsafe impl Sync for Callback {}
+
+impl Callback {
+    fn tell(&self) {
+        if let Some(on_lost) = self.on_lost {
+            on_lost(self.token, self.context);
+        }
+    }
+}
+
+impl Drop for Callback {
+    fn drop(&mut self) {
+        if let Some(free_context) = self.free_context
+            && !*self.is_refused.get_mut()
+        {
+            free_context(self.context);
+        }
+    }
+}
+
+/// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be NULL. A
+/// thread of the library's, one for the whole space, does so from the first such call on until none is left. A second
+/// call replaces what the first asked for.
+///
+/// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock that was
+/// broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is false from
+/// then on as well.
+///
+/// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread cannot be
+/// started.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_keep_alive(
+    hold: *mut sprag_hold,
+    options: *const sprag_keep_alive_options,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::on(hold, error, |held| {
+            let options = read(options)?;
+            let callback = Arc::new(Callback {
+                on_lost: options.on_lost,
+                token: match &held {
+                    Held::One(hold) => hold.token(),
+                    Held::Owner(hold) => hold.token(),
+                    Held::Several(hold) => leading(hold),
+                },
+                context: options.context,
+                free_context: options.free_context,
+                is_refused: AtomicBool::new(false),
+            });
+            let told = callback.clone();
+            let mut keep = KeepAlive {
+                on_lost: Some(Arc::new(move || told.tell())),
+                ..KeepAlive::default()
+            };
+            if options.at_most_ns != 0 {
+                keep.at_most = Duration::from_nanos(options.at_most_ns);
+            }
+            let kept = match held {
+                Held::One(hold) => hold.keep_alive(keep),
+                Held::Owner(hold) => hold.keep_alive(keep),
+                Held::Several(hold) => hold.keep_alive(keep),
+            };
+            if kept.is_err() {
+                // Relaxed: whoever drops the last share of it synchronises with those who dropped theirs.
+                callback.is_refused.store(true, Relaxed);
+            }
+            Ok(kept.map(|()| SPRAG_OK)?)
+        })
+    }
+}
+
+/// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK, or
+/// SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease starts anew.
+///
+/// SPRAG_ERROR_UPGRADE_CONFLICT if another who shares it waits for the same: release this one, and acquire anew.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_upgrade(
+    hold: *mut sprag_hold,
+    timeout_ns: u64,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    let timeout = Duration::from_nanos(timeout_ns);
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::on(hold, error, |held| {
+            let (is_alone, token) = match held {
+                Held::One(one) if timeout_ns == 0 => (one.try_upgrade()?, one.token()),
+                Held::One(one) => (one.upgrade_timeout(timeout)?, one.token()),
+                Held::Owner(one) if timeout_ns == 0 => (one.try_upgrade()?, one.token()),
+                Held::Owner(one) => (one.upgrade_timeout(timeout)?, one.token()),
+                Held::Several(_) => return Err(NOT_OF_SEVERAL),
+            };
+            (*hold).token = token;
+            Ok(if is_alone { SPRAG_OK } else { SPRAG_BUSY })
+        })
+    }
+}
+
+/// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the lease.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_downgrade(
+    hold: *mut sprag_hold,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_hold::on(hold, error, |held| {
+            match held {
+                Held::One(hold) => hold.downgrade()?,
+                Held::Owner(hold) => hold.downgrade()?,
+                Held::Several(_) => return Err(NOT_OF_SEVERAL),
+            }
+            Ok(SPRAG_OK)
+        })
+    }
+}
+
+/// Lets what is held live on without this process, until its lease ends or somebody releases it by its token, which is
+/// written to token; the lease starts anew. The hold is left empty, also where that fails: SPRAG_ERROR_LOST once it is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_hold_detach(
+    hold: *mut sprag_hold,
+    token: *mut u64,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    call(error, || {
+        wanted(token, "token")?;
+        // SAFETY: by every function's contract; here it is only looked at.
+        unsafe {
+            sprag_hold::with(hold, false, |held| match held {
+                Held::One(_) => Ok(()),
+                Held::Owner(_) => Err(NOT_OF_OWNERS),
+                Held::Several(_) => Err(NOT_OF_SEVERAL),
+            })??;
+        }
+        // SAFETY: by every function's contract.
+        let taken = match unsafe { sprag_hold::take(hold)? } {
+            Taken::One(hold) => hold,
+            Taken::Other(other) => match *other {
+                Other::Coarse(hold) => hold.into_inner(),
+                _ => return Err(NOT_OF_OWNERS),
+            },
+        };
+        let detached = taken.detach()?;
+        // SAFETY: by every function's contract.
+        unsafe { give(token, detached) };
+        Ok(SPRAG_OK)
+    })
+}

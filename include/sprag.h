@@ -1,0 +1,645 @@
+/*
+ * Sprag: locks with fencing tokens and leases, rate limiters, semaphores, fences, counters and idempotency keys, at
+ * memory speed, for the threads of a process and the processes of a host.
+ *
+ * Written by `cargo xtask header`; change the source of the C ABI instead.
+ *
+ *     sprag_space *space;
+ *     sprag_limiter *api;
+ *     sprag_space_open("shm:orders", NULL, &space, NULL);
+ *     sprag_limiter_open(space, "api", 3, "100/minute;burst=20", 0, &api, NULL);
+ *     if (sprag_limiter_check(api, "user:42", 7, 1, NULL, NULL) == SPRAG_OK)
+ *         serve();
+ *
+ * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread once no
+ * other uses it, and a value in the caller's own memory (sprag_hold, sprag_attempt, sprag_decision) is for one thread at a
+ * time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_hold_is_valid() and sprag_status_text() may be
+ * called from a signal handler. A process forked from one with an open space gets SPRAG_ERROR_FORKED until it opens its
+ * own; closing what it inherited is allowed and touches nothing of its parent's.
+ *
+ * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun; handles may be
+ * closed in any order, since each keeps what it needs of the space. Names, keys, texts and options are read during the call only.
+ * What is given to a visitor lives until it returns. An error that is written belongs to the caller: sprag_error_free().
+ *
+ * POINTERS. NULL is an error where something is needed, and says which argument it was; it is nothing to close. What a
+ * call has to give is written on success only, and where the text says so on an ordinary outcome; where nothing is wanted, NULL may
+ * be given if the text says so. Options may be NULL; else they begin with their size, and a field that is zero has its default, so that
+ * an old caller runs with a new library. Durations are in nanoseconds.
+ */
+
+#ifndef SPRAG_H
+#define SPRAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * STATUSES
+ *
+ * Every call that can fail returns a sprag_status. 0 is success; what is above 0 is an ordinary outcome and no
+ * error; what is below 0 is an error, and has changed nothing unless its text says otherwise. The numbers never
+ * change their meaning, and new ones may come: treat an unknown positive one as "not had", an unknown negative
+ * one as an error.
+ */
+
+// What came of a call.
+enum
+ {
+  // Done, granted, or allowed.
+  SPRAG_OK = 0,
+  // Not allowed: by a limit, or by the bounds of an addition. Nothing was taken.
+  SPRAG_REFUSED = 1,
+  // Not had, at once or within the timeout. Nothing is left behind.
+  SPRAG_BUSY = 2,
+  // There is none of this name.
+  SPRAG_NONE = 3,
+  // The value was not the expected one. Nothing was changed.
+  SPRAG_DIFFERS = 4,
+  // Another attempt at this key is under way.
+  SPRAG_IN_PROGRESS = 5,
+  // It was done before.
+  SPRAG_DONE = 6,
+  // A pointer that must not be NULL is.
+  SPRAG_ERROR_NULL = -1,
+  // A number, a duration or the length of a name lies outside its bounds, or a value is none of its enumeration.
+  SPRAG_ERROR_OUT_OF_RANGE = -2,
+  // What was given as a limit is none: not its text, or outside its bounds.
+  SPRAG_ERROR_LIMIT = -3,
+  // The URL is not one of a space, or its place is not usable.
+  SPRAG_ERROR_PLACE = -4,
+  // This cannot be had of this thing, of this space, or on this platform.
+  SPRAG_ERROR_UNSUPPORTED = -5,
+  // A fault of the library was caught in an earlier call with this handle; close it.
+  SPRAG_ERROR_POISONED = -6,
+  // A fault of the library was caught in this call: what it did is not known, and its handle is poisoned.
+  SPRAG_ERROR_PANICKED = -7,
+  // This process was forked after the space was opened, and owns nothing in it: open the space again.
+  SPRAG_ERROR_FORKED = -8,
+  // The space was opened without a session, and this needs one.
+  SPRAG_ERROR_NO_SESSION = -9,
+  // The hold or the attempt is no longer the caller's: its lease ended, or it was taken away.
+  SPRAG_ERROR_LOST = -10,
+  // The fence has admitted a higher token: give up what you hold.
+  SPRAG_ERROR_STALE = -11,
+  // Owners wait for each other in a circle, and this wait is the one to give up.
+  SPRAG_ERROR_DEADLOCK = -12,
+  // Another holder waits to have the lock alone already: release, and acquire anew.
+  SPRAG_ERROR_UPGRADE_CONFLICT = -13,
+  // The owner shares the lock with others, and cannot acquire it alone: upgrade, or release first.
+  SPRAG_ERROR_OWNER_SHARES = -14,
+  // The owner has acquired the lock more often than can be counted.
+  SPRAG_ERROR_TOO_DEEP = -15,
+  // Things of two spaces do not go together.
+  SPRAG_ERROR_OTHER_SPACE = -16,
+  // The region has no room, and all in it is in use.
+  SPRAG_ERROR_FULL = -17,
+  // This process has its share of the region's room already.
+  SPRAG_ERROR_SHARE_EXCEEDED = -18,
+  // The file system has no room for the region to grow.
+  SPRAG_ERROR_NO_SPACE = -19,
+  // It exists by another definition: another limit, or another number of permits.
+  SPRAG_ERROR_DEFINITION_DIFFERS = -20,
+  // More was asked for than there can be at once.
+  SPRAG_ERROR_ABOVE_CAPACITY = -21,
+  // The limiter was removed while in use: open it again.
+  SPRAG_ERROR_GONE = -22,
+  // The lock's token can rise no further: recreate the region.
+  SPRAG_ERROR_TOKENS_EXHAUSTED = -23,
+  // The counter would leave the range of its numbers.
+  SPRAG_ERROR_COUNTER_OVERFLOW = -24,
+  // The region's words contradict each other: stop its users, and remove it.
+  SPRAG_ERROR_DAMAGED = -25,
+  // The file is not a region, or not one that this release reads.
+  SPRAG_ERROR_INCOMPATIBLE = -26,
+  // There is no region there, and none was to be created.
+  SPRAG_ERROR_NOT_FOUND = -27,
+  // The region is in use, so that it cannot be removed or replaced.
+  SPRAG_ERROR_IN_USE = -28,
+  // Another process has been at work on the region's file for too long.
+  SPRAG_ERROR_CONTENDED = -29,
+  // The region's file was removed or replaced, or its descriptor closed: all holds are lost; open it again.
+  SPRAG_ERROR_REPLACED = -30,
+  // The region's owner or mode is not what it must be.
+  SPRAG_ERROR_PERMISSION = -31,
+  // The system refused something: its own error is in the details.
+  SPRAG_ERROR_SYSTEM = -32,
+  // The hold, the attempt or the decision is empty: used up by an earlier call, or never filled in.
+  SPRAG_ERROR_EMPTY = -33,
+  // An error that this release has no number for: its text is in the details.
+  SPRAG_ERROR_OTHER = -34,
+};
+typedef int32_t sprag_status;
+
+// What a status means, as a sentence in English that lives as long as the library is loaded; for a number that is
+// none, says so. Never NULL. What was wrong in the very case, a sprag_error tells.
+//
+// Any thread; async-signal-safe.
+const char *sprag_status_text(int32_t status);
+
+/*
+ * ERRORS
+ *
+ * A call that can fail takes a pointer to a sprag_error pointer as its last argument, which may be NULL. If the call
+ * fails and it is not, an error object is written there, which belongs to the caller: free it with
+ * sprag_error_free(). If the call succeeds, nothing is written; so begin with NULL. Nothing is kept per thread.
+ *
+ *     sprag_error *error = NULL;
+ *     if (sprag_space_open("shm:orders", NULL, &space, &error) < 0) {
+ *         fprintf(stderr, "%s\n", sprag_error_message(error));
+ *         sprag_error_free(error);
+ *     }
+ */
+
+// What was wrong in one call. Changes no more; any thread may read it.
+typedef struct sprag_error sprag_error;
+
+// Frees an error; NULL is none.
+void sprag_error_free(sprag_error *error);
+
+// The status that the call returned; SPRAG_OK for NULL.
+sprag_status sprag_error_status(const sprag_error *error);
+
+// What was wrong and what to do about it, in English, one line. Lives as long as the error; "" for NULL.
+const char *sprag_error_message(const sprag_error *error);
+
+// The argument that was wrong, as the message calls it; NULL if none was. Lives as long as the error.
+const char *sprag_error_argument(const sprag_error *error);
+
+// Whether the argument has bounds: if so, what was given and the least and greatest that are accepted are written,
+// each where its pointer is not NULL. Durations are in nanoseconds.
+bool sprag_error_bounds(const sprag_error *error,
+                        uint64_t *value,
+                        uint64_t *min,
+                        uint64_t *max);
+
+// The system's own error number (errno) where the system refused something; else 0.
+int sprag_error_os_code(const sprag_error *error);
+
+// The token of what was lost, or was stale; 0 if this is no such error.
+uint64_t sprag_error_token(const sprag_error *error);
+
+/*
+ * NAMES, KEYS AND VALUES
+ *
+ * Names and keys are bytes, 1 to 1,024 of them, given as pointer and length; they may hold anything, also zero
+ * bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the call only.
+ */
+
+// The most bytes that a name or a key may have.
+#define SPRAG_NAME_BYTES_MAX 1024
+
+// Bytes that belong to the caller.
+typedef struct sprag_bytes {
+  // Where they begin; may be NULL if there are none.
+  const void *data;
+  // How many there are.
+  size_t len;
+} sprag_bytes;
+
+/*
+ * A CLOCK FOR TESTS
+ *
+ * A mem: space may run on a clock that the caller moves by hand, so that tests of leases, limits and timeouts need
+ * not wait. A call that waits with a timeout returns then only once another thread has moved the clock that far.
+ */
+
+// A clock that stands still until it is moved. Any thread may move it.
+typedef struct sprag_clock sprag_clock;
+
+// Makes a clock, which shows 2026-01-01T00:00:00Z. It may be closed while spaces run on it.
+sprag_status sprag_clock_open(sprag_clock **clock, sprag_error **error);
+
+// Moves the clock forward by so many nanoseconds. It never goes back.
+sprag_status sprag_clock_advance(const sprag_clock *clock, uint64_t by_ns, sprag_error **error);
+
+// What the clock shows, in nanoseconds since 1970-01-01 UTC; 0 for NULL.
+uint64_t sprag_clock_unix_ns(const sprag_clock *clock);
+
+// Closes the handle; NULL is none.
+void sprag_clock_close(sprag_clock *clock);
+
+/*
+ * SPACES
+ *
+ * A space is a set of named objects, opened by URL; the URL decides how far it reaches:
+ *
+ *     mem:         the threads of this process; each opening is another space
+ *     shm:NAME     the processes of this host: the file NAME.sprag in $SPRAG_DIR, else in /dev/shm/sprag-UID
+ *     shm:/path    the processes of this host: that very file
+ *
+ * An open space has a session, by which others know that this process lives: when the process ends, however it does,
+ * what it held passes on. A process forked from one with an open space owns nothing in it: its calls fail with
+ * SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open after.
+ */
+
+// An open space. Every call on it is safe from any thread. What was opened in it has a share of it: the session ends
+// when the space and all of that are closed.
+typedef struct sprag_space sprag_space;
+
+// Only a region that is there is opened; none is created.
+#define SPRAG_EXISTING 1
+
+// The group may use the region too: mode 0660 instead of 0600.
+#define SPRAG_GROUP_SHARED 2
+
+// No session is opened: enough to look, to break, and to release and renew by token.
+#define SPRAG_WITHOUT_SESSION 4
+
+// How a space is opened. Begins with its size; what is zero has its default.
+typedef struct sprag_space_options {
+  // sizeof(sprag_space_options).
+  size_t size;
+  // SPRAG_EXISTING, SPRAG_GROUP_SHARED and SPRAG_WITHOUT_SESSION, or'ed together.
+  uint32_t flags;
+  // How much of each cap of a shared region this session may fill, in percent: 1 to 100; 0 for 75.
+  uint32_t share_percent;
+  // A clock moved by hand, for mem: only; NULL for the system's. Need not stay open.
+  const sprag_clock *clock;
+  // From here on caps of a region, if this call creates it; an existing one keeps its own. Locks, semaphores,
+  // fences, counters, limiters, overrides and idempotency keys together: 1 to 2^26; 0 for 65,536.
+  uint32_t objects;
+  // Keys of all limiters together: 1 to 2^28; 0 for 262,144.
+  uint32_t limiter_keys;
+  // Keys of all joint limiters together: 1 to 2^26; 0 for 65,536.
+  uint32_t joint_keys;
+  // Open spaces at one time: 1 to 4,095; 0 for 1,024.
+  uint32_t sessions;
+  // Waits at one time: 1 to 65,536; 0 for 4,096.
+  uint32_t waiters;
+  // Shared holds and holds of semaphores at one time: 1 to 65,536; 0 for 8,192.
+  uint32_t permits;
+  // Chunks of 48 bytes for long names, long keys, and results: 1 to 2^28; 0 for 262,144.
+  uint32_t key_chunks;
+  // Zero.
+  uint32_t reserved;
+} sprag_space_options;
+
+// Opens the space at url; options may be NULL. Waits up to 10 s for another process that is making the region. Some
+// dozen system calls.
+//
+// SPRAG_ERROR_PLACE for a URL or a place that cannot be used; SPRAG_ERROR_NOT_FOUND with SPRAG_EXISTING if there is no
+// region; SPRAG_ERROR_INCOMPATIBLE, SPRAG_ERROR_PERMISSION and SPRAG_ERROR_SYSTEM for one that cannot be opened.
+sprag_status sprag_space_open(const char *url,
+                              const sprag_space_options *options,
+                              sprag_space **space,
+                              sprag_error **error);
+
+// Closes the handle; NULL is none. The session ends, and with it what this process still holds, once all that was
+// opened in the space is closed too.
+void sprag_space_close(sprag_space *space);
+
+// How many partitions the space has: a power of two, at most 64; 0 for NULL.
+uint32_t sprag_space_partitions(const sprag_space *space);
+
+// The partition that a lock's name falls into, from 0. Some nanoseconds.
+sprag_status sprag_space_partition_of(const sprag_space *space,
+                                      const void *name,
+                                      size_t name_len,
+                                      uint32_t *partition,
+                                      sprag_error **error);
+
+/*
+ * OWNERS
+ *
+ * An owner is who holds when locks are to be re-entrant and deadlocks to be found: a handle, never a thread. What it
+ * acquires again, it has at once, under the same token, and must release as often. Where owners wait for each other in a
+ * circle, the youngest wait fails with SPRAG_ERROR_DEADLOCK. Holds that are not an owner's are in no circle.
+ */
+
+// An owner. It may be used by any thread; two threads that use one are one holder.
+typedef struct sprag_owner sprag_owner;
+
+// Makes an owner. Costs no shared memory.
+sprag_status sprag_owner_open(const sprag_space *space, sprag_owner **owner, sprag_error **error);
+
+// Closes the handle; NULL is none. Its holds go on.
+void sprag_owner_close(sprag_owner *owner);
+
+/*
+ * HOLDS
+ *
+ * A sprag_hold is what was acquired, of a lock or of a semaphore: a value in the caller's own memory, filled in by an
+ * acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go on being used. It ends by
+ * sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is forgotten ends with its lease, or with
+ * the space. A hold of zero bytes is empty.
+ *
+ * A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask sprag_hold_is_valid()
+ * before each step that needs the lock, and send the token along to a fence, which is the only thing that stops a
+ * step already under way.
+ *
+ * A hold is for one thread at a time.
+ */
+
+// A hold. All of its fields but the token are the library's own.
+typedef struct sprag_hold {
+  // The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is empty.
+  uint64_t token;
+  // The library's own.
+  uint64_t private_state;
+  // The library's own.
+  uint64_t private_words[18];
+} sprag_hold;
+
+// How a hold is kept alive. Begins with its size; what is zero has its default.
+typedef struct sprag_keep_alive_options {
+  // sizeof(sprag_keep_alive_options).
+  size_t size;
+  // How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for 24
+  // hours, SPRAG_FOREVER for no end.
+  uint64_t at_most_ns;
+  // Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL. Never
+  // for one that is released or detached. It runs in the library's thread, which renews all holds of the space: it must
+  // not block, and must not unwind.
+  void (*on_lost)(uint64_t token, void *context);
+  // Given to the two functions.
+  void *context;
+  // Called once when neither of the two will be called any more with that context, to free it, in whichever thread;
+  // may be NULL. Not if the call fails: the context stays the caller's then.
+  void (*free_context)(void *context);
+} sprag_keep_alive_options;
+
+// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has taken
+// it since. One whose lease is over is released all the same while nobody has.
+sprag_status sprag_hold_release(sprag_hold *hold,
+                                sprag_error **error);
+
+// Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
+// near the end; false for an empty one.
+//
+// Async-signal-safe, as no other call on a hold is.
+bool sprag_hold_is_valid(const sprag_hold *hold);
+
+// Whether it is still held under its token, by the shared word: one load more, and also notices a broken lock.
+bool sprag_hold_is_held(const sprag_hold *hold);
+
+// Whether others may hold the lock beside this one.
+bool sprag_hold_is_shared(const sprag_hold *hold);
+
+// What is left of the lease in nanoseconds, by this process's own clock; 0 once it is over, and for an empty hold.
+uint64_t sprag_hold_lease_left_ns(const sprag_hold *hold);
+
+// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of tokens_max
+// elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
+sprag_status sprag_hold_tokens(const sprag_hold *hold,
+                               uint64_t *tokens,
+                               size_t tokens_max,
+                               size_t *count,
+                               sprag_error **error);
+
+// Starts the lease anew, from now, with the length it had. SPRAG_ERROR_LOST once it is over.
+sprag_status sprag_hold_renew(sprag_hold *hold, sprag_error **error);
+
+// sprag_hold_renew() with another length: 1 ms to 366 days.
+sprag_status sprag_hold_extend(sprag_hold *hold, uint64_t ttl_ns, sprag_error **error);
+
+// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be NULL. A
+// thread of the library's, one for the whole space, does so from the first such call on until none is left. A second
+// call replaces what the first asked for.
+//
+// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock that was
+// broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is false from
+// then on as well.
+//
+// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread cannot be
+// started.
+sprag_status sprag_hold_keep_alive(sprag_hold *hold,
+                                   const sprag_keep_alive_options *options,
+                                   sprag_error **error);
+
+// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK, or
+// SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease starts anew.
+//
+// SPRAG_ERROR_UPGRADE_CONFLICT if another who shares it waits for the same: release this one, and acquire anew.
+sprag_status sprag_hold_upgrade(sprag_hold *hold,
+                                uint64_t timeout_ns,
+                                sprag_error **error);
+
+// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the lease.
+sprag_status sprag_hold_downgrade(sprag_hold *hold,
+                                  sprag_error **error);
+
+// Lets what is held live on without this process, until its lease ends or somebody releases it by its token, which is
+// written to token; the lease starts anew. The hold is left empty, also where that fails: SPRAG_ERROR_LOST once it is over.
+sprag_status sprag_hold_detach(sprag_hold *hold,
+                               uint64_t *token,
+                               sprag_error **error);
+
+/*
+ * LOCKS
+ *
+ * A lock has one holder, or several that share it. Whoever waits is served in the order of coming. A hold has a token,
+ * which rises with every grant, and a lease: not renewed in time, it is over, whatever its holder does.
+ *
+ * A sprag_lock is one of four, by the call that opened it: the lock of a name; several names, acquired all at once or
+ * not at all; a partition, whose lock excludes the locks of all names in it; or the table, whose lock excludes all.
+ *
+ * Not re-entrant: a second acquire waits for the first hold, unless both are for the same owner.
+ */
+
+// A handle on a lock. Every call on it is safe from any thread. Nothing is created before it is acquired.
+typedef struct sprag_lock sprag_lock;
+
+// Nanoseconds in a millisecond: 5 * SPRAG_MILLISECOND.
+#define SPRAG_MILLISECOND 1000000
+
+// Nanoseconds in a second.
+#define SPRAG_SECOND 1000000000
+
+// A timeout that never ends.
+#define SPRAG_FOREVER UINT64_MAX
+
+// Alone: nobody else has the lock meanwhile.
+#define SPRAG_EXCLUSIVE 0
+
+// Beside others who share it.
+#define SPRAG_SHARED 1
+
+// How a lock is acquired. Begins with its size; what is zero has its default.
+typedef struct sprag_acquire_options {
+  // sizeof(sprag_acquire_options).
+  size_t size;
+  // How long to wait at most; 0 to try, SPRAG_FOREVER without an end.
+  uint64_t timeout_ns;
+  // For whom; NULL for nobody but the hold itself. Of the lock's space, and need not stay open.
+  const sprag_owner *owner;
+  // SPRAG_EXCLUSIVE or SPRAG_SHARED; the latter only of the lock of a name.
+  uint32_t mode;
+  // Zero.
+  uint32_t reserved;
+} sprag_acquire_options;
+
+// Opens a handle on the lock of a name. Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s.
+sprag_status sprag_lock_open(const sprag_space *space,
+                             const void *name,
+                             size_t name_len,
+                             uint64_t ttl_ns,
+                             sprag_lock **lock,
+                             sprag_error **error);
+
+// Opens a handle on the locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order they are
+// named; one named twice is one lock. ttl_ns as for sprag_lock_open().
+sprag_status sprag_lock_open_several(const sprag_space *space,
+                                     const sprag_bytes *names,
+                                     size_t count,
+                                     uint64_t ttl_ns,
+                                     sprag_lock **lock,
+                                     sprag_error **error);
+
+// Opens a handle on the lock of a partition, from 0, of sprag_space_partitions(). ttl_ns as for sprag_lock_open(). To
+// acquire it looks at every lock beneath, some 10 us: for what is done seldom.
+sprag_status sprag_lock_open_partition(const sprag_space *space,
+                                       uint32_t partition,
+                                       uint64_t ttl_ns,
+                                       sprag_lock **lock,
+                                       sprag_error **error);
+
+// Opens a handle on the lock of the table: it excludes all locks of names and of partitions. ttl_ns as for
+// sprag_lock_open().
+sprag_status sprag_lock_open_table(const sprag_space *space,
+                                   uint64_t ttl_ns,
+                                   sprag_lock **lock,
+                                   sprag_error **error);
+
+// Closes the handle; NULL is none. Its holds go on.
+void sprag_lock_close(sprag_lock *lock);
+
+// Acquires the lock alone, waiting its turn for at most timeout_ns: 0 to try, SPRAG_FOREVER without an end. SPRAG_OK, and
+// the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind. Tens of nanoseconds where the lock is
+// free; the table's and a partition's looks at all locks beneath.
+//
+// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another lock, or for another waiter.
+sprag_status sprag_lock_acquire(const sprag_lock *lock,
+                                uint64_t timeout_ns,
+                                sprag_hold *hold,
+                                sprag_error **error);
+
+// sprag_lock_acquire() with options: shared, or for an owner.
+//
+// SPRAG_ERROR_DEADLOCK, SPRAG_ERROR_OWNER_SHARES and SPRAG_ERROR_TOO_DEEP for an owner; SPRAG_ERROR_OTHER_SPACE or
+// SPRAG_ERROR_UNSUPPORTED for one of another space. A few hundred nanoseconds.
+sprag_status sprag_lock_acquire_with(const sprag_lock *lock,
+                                     const sprag_acquire_options *options,
+                                     sprag_hold *hold,
+                                     sprag_error **error);
+
+// Ends the hold with this token, whoever took it: the other half of sprag_hold_detach(). SPRAG_ERROR_LOST if the lock is
+// not held under it.
+sprag_status sprag_lock_release_token(const sprag_lock *lock,
+                                      uint64_t token,
+                                      sprag_error **error);
+
+// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if the lock is not held under
+// it, or its lease is over.
+sprag_status sprag_lock_renew_token(const sprag_lock *lock,
+                                    uint64_t token,
+                                    sprag_error **error);
+
+// Takes over the hold with this token from whoever has it, with the handle's lease: how a hold goes from one process to
+// another. SPRAG_ERROR_LOST if the lock is not held under it, or its lease is over.
+sprag_status sprag_lock_adopt_token(const sprag_lock *lock,
+                                    uint64_t token,
+                                    sprag_hold *hold,
+                                    sprag_error **error);
+
+// Takes the lock away from whoever holds it, and notes who did it. SPRAG_OK, and the token that was ended is written to
+// token, if that is not NULL; SPRAG_NONE if it was not held. What the holder still writes, a fence rejects.
+sprag_status sprag_lock_break(const sprag_lock *lock,
+                              uint64_t *token,
+                              sprag_error **error);
+
+/*
+ * DECISIONS
+ *
+ * A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs no
+ * freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
+ */
+
+// A wait that never ends, where a call tells how long to wait.
+#define SPRAG_NEVER UINT64_MAX
+
+// The answer of a limiter, and the key's state right after it.
+typedef struct sprag_decision {
+  // The library's own.
+  uint64_t private_state;
+  // The library's own.
+  uint64_t private_words[22];
+} sprag_decision;
+
+// Whether the cost was admitted; false for an empty one.
+bool sprag_decision_is_allowed(const sprag_decision *decision);
+
+// The most that can be admitted at once: the burst, or a window's count; 0 for an empty one.
+uint64_t sprag_decision_limit(const sprag_decision *decision);
+
+// The greatest cost that another check at the same instant would be allowed; 0 for an empty one.
+uint64_t sprag_decision_remaining(const sprag_decision *decision);
+
+// How long to wait until the same cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it was,
+// SPRAG_NEVER if it never can be, and for an empty one.
+uint64_t sprag_decision_retry_after_ns(const sprag_decision *decision);
+
+// How long until nothing is used any more, in nanoseconds, if nobody takes any; SPRAG_NEVER for never, and for an
+// empty one.
+uint64_t sprag_decision_reset_after_ns(const sprag_decision *decision);
+
+/*
+ * LIMITERS
+ *
+ * A limiter is a rate over keys, shared by everyone who opens it in the same space, and exact to its formula. A
+ * limit is written as text:
+ *
+ *     100/minute                    a token bucket: 100 at once, and 100 a minute from then on
+ *     100/minute;burst=20           20 at once
+ *     1000/day;window=fixed         at most 1,000 in each aligned day
+ *     100/minute;window=sliding     two counters: an estimate, whose bound is twice
+ *
+ * A count is 0 to 10^12; a period is a unit (ns, us, ms, s, second, minute, hour, day) or a number of them (5s).
+ * Open a limiter once and keep it: a check through it costs tens of nanoseconds.
+ */
+
+// An open limiter. Every call on it is safe from any thread.
+typedef struct sprag_limiter sprag_limiter;
+
+// What exists by another definition gets this one; what its keys have used is kept.
+#define SPRAG_UPDATE 1
+
+// Opens the limiter of this name, and creates it with the limit if there is none. With limit NULL, opens the one that
+// there is, whatever its limit: SPRAG_NONE if there is none. flags: 0 or SPRAG_UPDATE.
+//
+// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has another limit, without
+// SPRAG_UPDATE. An update looks at every key of the region.
+sprag_status sprag_limiter_open(const sprag_space *space,
+                                const void *name,
+                                size_t name_len,
+                                const char *limit,
+                                uint32_t flags,
+                                sprag_limiter **limiter,
+                                sprag_error **error);
+
+// Closes the handle; NULL is none. The limiter stays in its space.
+void sprag_limiter_close(sprag_limiter *limiter);
+
+// Checks a cost of a key, and takes it if it is allowed: SPRAG_OK, else SPRAG_REFUSED. A cost of 0 takes nothing, one
+// above the limit is never allowed. The decision is written in both cases, unless it is NULL, which is quickest.
+//
+// A region with no room for the key is no error: all such keys are decided by one bucket, see
+// sprag_decision_is_overflow().
+//
+// Tens of nanoseconds; a refusal writes nothing to shared memory.
+sprag_status sprag_limiter_check(const sprag_limiter *limiter,
+                                 const void *key,
+                                 size_t key_len,
+                                 uint64_t cost,
+                                 sprag_decision *decision,
+                                 sprag_error **error);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* SPRAG_H */

@@ -1,0 +1,156 @@
+//! `cargo xtask header`: writes `include/sprag.h` from the source of the C ABI. Each file of `ffi/src` makes a section,
+//! in the order below, with its own documentation as the section's text; `cbindgen` writes what is declared there.
+
+use cbindgen::{Builder, Config, DocumentationStyle, ExportConfig, Language, Style};
+use clap::Args;
+
+use crate::workspace::Workspace;
+
+/// Options of `header`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Writes nothing, and fails if the header is not what would be written.
+    #[arg(long)]
+    check: bool,
+}
+
+const HEADER: &str = "include/sprag.h";
+
+/// The sections, in the order in which they are read.
+const SECTIONS: &[&str] = &[
+    "status", "error", "bytes", "clock", "space", "owner", "hold", "lock", "decision", "limiter",
+];
+
+/// Writes the header, or tells whether it is up to date.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
+    let header = generate(workspace)?;
+    if !options.check {
+        std::fs::write(workspace.path(HEADER), header)
+            .map_err(|error| format!("cannot write {HEADER}: {error}"))?;
+        return Ok(true);
+    }
+    let is_up_to_date = workspace
+        .read(HEADER)
+        .is_ok_and(|committed| committed == header);
+    if !is_up_to_date {
+        println!("{HEADER} is not what the source declares: run `cargo xtask header`");
+    }
+    Ok(is_up_to_date)
+}
+
+fn generate(workspace: &Workspace) -> Result<String, String> {
+    let mut header = workspace.read("ffi/header/begin.h")?;
+    for section in SECTIONS {
+        let file = format!("ffi/src/{section}.rs");
+        let source = workspace.read(&file)?;
+        header.push('\n');
+        header.push_str(&introduction(&source));
+        header.push_str(&declarations(workspace, &file, &source)?);
+    }
+    header.push('\n');
+    header.push_str(&workspace.read("ffi/header/end.h")?);
+    Ok(header)
+}
+
+/// The section's text: the file's own documentation.
+fn introduction(source: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    let mut text = String::from("/*\n");
+    for line in lines {
+        let line = match line.strip_prefix(" # ") {
+            Some(title) => format!(" {}", title.to_uppercase()),
+            None => line.to_owned(),
+        };
+        text.push_str(format!(" *{line}").trim_end());
+        text.push('\n');
+    }
+    text.push_str(" */\n\n");
+    text
+}
+
+/// What the file declares.
+fn declarations(workspace: &Workspace, file: &str, source: &str) -> Result<String, String> {
+    let config = Config {
+        language: Language::C,
+        style: Style::Both,
+        no_includes: true,
+        line_length: 110,
+        documentation_style: DocumentationStyle::C99,
+        usize_is_size_t: true,
+        export: ExportConfig {
+            include: types(source),
+            ..ExportConfig::default()
+        },
+        ..Config::default()
+    };
+    let bindings = Builder::new()
+        .with_config(config)
+        .with_src(workspace.path(file))
+        .generate()
+        .map_err(|error| format!("cbindgen cannot read {file}: {error}"))?;
+    let mut bytes = Vec::new();
+    bindings.write(&mut bytes);
+    let text = String::from_utf8(bytes)
+        .map_err(|error| format!("cbindgen wrote no text for {file}: {error}"))?;
+    let declared = without_c23(&text).map(plain);
+    Ok(declared.fold(opaque_types(source), |all, line| all + &line + "\n"))
+}
+
+/// The types of a file that C sees the fields or values of: named here, they are declared also where only other sections
+/// use them.
+fn types(source: &str) -> Vec<String> {
+    let declared = |line: &str| {
+        let name = line
+            .strip_prefix("pub struct ")
+            .or_else(|| line.strip_prefix("pub enum "))?;
+        let name = name.split([' ', '(']).next()?;
+        name.starts_with("sprag_").then(|| name.to_owned())
+    };
+    source.lines().filter_map(declared).collect()
+}
+
+/// The lines but for what `cbindgen` adds for C23 alone: enumerations of a stated width. One width for all is a typedef.
+fn without_c23(text: &str) -> impl Iterator<Item = &str> {
+    let (mut is_skipped, mut is_within) = (false, false);
+    text.lines().filter(move |line| {
+        if line.starts_with("#if __STDC_VERSION__ >= 202311L") {
+            (is_skipped, is_within) = (true, true);
+            return false;
+        }
+        if is_within && (line.starts_with("#else") || line.starts_with("#endif")) {
+            is_skipped = false;
+            is_within = line.starts_with("#else");
+            return false;
+        }
+        !is_skipped
+    })
+}
+
+/// A line as it is read in C: types by their names alone, and values of enumerations that C++ reads as well.
+fn plain(line: &str) -> String {
+    if line.starts_with("typedef struct") {
+        return line.to_owned();
+    }
+    match line {
+        "enum sprag_status" => "enum".to_owned(),
+        _ => line.replace("struct sprag_", "sprag_"),
+    }
+}
+
+/// The types that a file declares by `opaque!`, which `cbindgen` does not see through.
+fn opaque_types(source: &str) -> String {
+    let mut text = String::new();
+    let mut lines = source
+        .lines()
+        .skip_while(|line| *line != "opaque! {")
+        .skip(1);
+    for line in lines.by_ref().take_while(|line| *line != "}") {
+        let line = line.trim();
+        if let Some(comment) = line.strip_prefix("///") {
+            text.push_str(&format!("//{comment}\n"));
+        } else if let Some(name) = line.split(',').next() {
+            text.push_str(&format!("typedef struct {name} {name};\n\n"));
+        }
+    }
+    text
+}
