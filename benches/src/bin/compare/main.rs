@@ -4,6 +4,7 @@
 //! else the machine does meets both; the ratio of the medians is what counts. This program measures:
 //! it never fails because of a number, and a row that can't be run says why.
 
+mod c_calls;
 mod contest;
 mod machine;
 mod redis;

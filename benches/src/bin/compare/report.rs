@@ -15,7 +15,7 @@ pub(crate) struct Line {
     peer: &'static str,
     peer_ns: Option<f64>,
     ratio: Option<f64>,
-    budget: f64,
+    budget: String,
     met: Option<bool>,
     ours_admitted: Option<u64>,
     peer_admitted: Option<u64>,
@@ -33,7 +33,7 @@ impl Line {
             peer: row.peer,
             peer_ns: None,
             ratio: None,
-            budget: row.budget,
+            budget: row.budget.to_string(),
             met: None,
             ours_admitted: None,
             peer_admitted: None,
@@ -45,7 +45,7 @@ impl Line {
                 line.ours_ns = Some(outcome.ours);
                 line.peer_ns = Some(outcome.peer);
                 line.ratio = Some(ratio);
-                line.met = Some(ratio <= row.budget);
+                line.met = Some(row.budget.is_met(outcome.ours, outcome.peer));
                 line.ours_admitted = Some(outcome.ours_admitted);
                 line.peer_admitted = Some(outcome.peer_admitted);
             }
@@ -75,7 +75,7 @@ impl Line {
             self.peer.to_owned(),
             format!("{} {unit}", number(self.peer_ns)).trim().to_owned(),
             self.ratio.map_or_else(String::new, ratio),
-            self.budget.to_string(),
+            self.budget.clone(),
             met,
             admitted,
         ]

@@ -1,19 +1,49 @@
 //! The rows: which case against whom, and the budget of each.
 
 use crate::Plan;
+use crate::c_calls::{self, Call};
 use crate::contest::{self, Outcome};
 use crate::{redis, resident, sleeper};
 use sprag_benches::case::Work;
 use sprag_benches::ours::{self, Reach};
 use sprag_benches::peers::{self, Peer};
 use sprag_benches::{Case, Result};
+use std::fmt;
+
+/// The most that ours may cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Budget {
+    /// The peer's, times this.
+    Times(f64),
+    /// The peer's, and this more.
+    Plus(f64),
+}
+
+impl Budget {
+    /// Whether ours keeps the promise.
+    pub(crate) fn is_met(self, ours: f64, peer: f64) -> bool {
+        match self {
+            Self::Times(times) => ours / peer <= times,
+            Self::Plus(more) => ours - peer <= more,
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Times(times) => times.fmt(formatter),
+            Self::Plus(more) => write!(formatter, "+ {more} ns"),
+        }
+    }
+}
 
 /// One row of the table.
 pub(crate) struct Row {
     pub(crate) case: String,
     pub(crate) peer: &'static str,
-    /// The highest ratio of ours to the peer's that keeps the promise.
-    pub(crate) budget: f64,
+    /// What keeps the promise.
+    pub(crate) budget: Budget,
     /// What is measured.
     pub(crate) unit: &'static str,
     measure: Box<dyn Fn(Plan) -> Result<Outcome>>,
@@ -34,7 +64,7 @@ impl Row {
         Self {
             case: case.name.to_owned(),
             peer: peer.name(),
-            budget,
+            budget: Budget::Times(budget),
             unit: "ns",
             measure: Box::new(move |plan| {
                 let ours = ours::side(&case, Reach::Memory, plan.effort)?;
@@ -48,7 +78,7 @@ impl Row {
         Self {
             case: format!("{}, in shm:", case.name),
             peer: MEMORY,
-            budget: SHARED_BUDGET,
+            budget: Budget::Times(SHARED_BUDGET),
             unit: "ns",
             measure: Box::new(move |plan| {
                 let shared = ours::side(&case, Reach::Shared, plan.effort)?;
@@ -68,7 +98,7 @@ impl Row {
         Self {
             case: case.to_owned(),
             peer,
-            budget,
+            budget: Budget::Times(budget),
             unit,
             measure: Box::new(measure),
         }
@@ -117,8 +147,25 @@ pub(crate) fn rows() -> Vec<Row> {
         "ns",
         redis::compare,
     ));
+    for (case, call) in C_CALLS {
+        rows.push(Row {
+            case: format!("{case}, called through C, bound handle"),
+            peer: "the same from Rust",
+            budget: Budget::Plus(5.0),
+            unit: "ns",
+            measure: Box::new(|plan| c_calls::compare(*call, plan)),
+        });
+    }
     rows
 }
+
+/// The hot calls of the C ABI.
+const C_CALLS: &[(&str, Call)] = &[
+    ("limiter check", Call::Check),
+    ("limiter check with its decision", Call::CheckTold),
+    ("lock + unlock", Call::Lock),
+    ("counter add", Call::Add),
+];
 
 const MEMORY: &str = "the same in mem:";
 const SHARED_BUDGET: f64 = 1.2;
