@@ -3,7 +3,7 @@
 use crate::hold::finish_release;
 use crate::lock::Acquire;
 use crate::space::Inner;
-use crate::{Error, Hold, Lock, Result, Space};
+use crate::{Error, Hold, Lock, LockInfo, Result, Space};
 use sprag_core::SessionId;
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Coarse, Grant};
@@ -57,6 +57,15 @@ impl<'s> CoarseLock<'s> {
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
         self.lock = self.lock.ttl(ttl)?;
         Ok(self)
+    }
+
+    /// Who holds the lock and who waits for it, changing nothing. Needs no session.
+    pub fn peek(&self) -> Result<LockInfo> {
+        let inner = self.lock.inner();
+        inner.check_to_list()?;
+        let now_ns = inner.precise_ns();
+        let status = inner.engine.coarse_status(self.coarse, now_ns);
+        Ok(LockInfo::new(status, now_ns))
     }
 
     /// Takes the lock if it can be had at once; `None` if not.

@@ -90,6 +90,9 @@ pub enum Error {
         /// The token of the lost attempt.
         token: u64,
     },
+    /// The wait was told to stop ([`interruptible`](crate::interruptible)): it left the queue, and nothing is held.
+    #[error("the wait was stopped by its caller; nothing is held")]
+    Stopped,
     /// A duration lies outside its bounds.
     #[error("{what} is {}; it must be {} to {}", Span(*value), Span(*min), Span(*max))]
     Duration {

@@ -79,6 +79,7 @@ pub mod region;
 mod semaphore;
 mod share;
 mod space;
+mod stop;
 mod wait;
 
 pub use check_all::Decisions;
@@ -109,6 +110,7 @@ pub use sprag_core::once::RESULT_BYTES_MAX;
 pub use sprag_core::region::Caps;
 pub use sprag_core::span::Span;
 pub use sprag_core::{Error as EngineError, Refunded, TOKEN_MAX};
+pub use stop::interruptible;
 
 /// The fence to embed in your own storage, and the error for a token that came too late.
 pub mod embed {

@@ -60,6 +60,24 @@ impl Decision {
         Duration::from_nanos(self.0.wait_ns)
     }
 
+    /// Takes out what can be given back, for [`Limiter::refund`]: for a decision that is to be read on. What is left
+    /// says the same, and of it nothing can be given back: [`Refunded::Void`].
+    ///
+    /// ```
+    /// use sprag::Refunded;
+    ///
+    /// let space = sprag::Space::open("mem:")?;
+    /// let mail = space.limiter("mail", "10/hour")?;
+    /// let mut batch = mail.check("ann", 7)?;
+    /// assert!(matches!(mail.refund(batch.take())?, Refunded::Given(_)));
+    /// assert_eq!(batch.remaining(), 3, "as it was");
+    /// assert!(matches!(mail.refund(batch)?, Refunded::Void), "once only");
+    /// # Ok::<(), sprag::Error>(())
+    /// ```
+    pub fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+
     /// Whether the region had no room for the key, so that a bucket shared by all such keys decided.
     pub fn is_overflow(&self) -> bool {
         self.0.is_overflow

@@ -5,7 +5,7 @@ use crate::hold::{Hold, finish_release};
 use crate::share::Share;
 use crate::space::Inner;
 use crate::wait::{Granted, Want};
-use crate::{Error, Owner, Result, Space};
+use crate::{Error, LockInfo, Owner, Result, Space};
 use sprag_core::Name;
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Grant, HoldOf, LEASE_NS_MAX, LEASE_NS_MIN, Renewed};
@@ -89,6 +89,16 @@ impl<'s> Lock<'s> {
     /// The name.
     pub fn name(&self) -> Vec<u8> {
         self.name.to_vec()
+    }
+
+    /// Who holds the lock and who waits for it, changing nothing; `None` if it has no entry in the region, and so
+    /// nobody does. Needs no session.
+    pub fn peek(&self) -> Result<Option<LockInfo>> {
+        let inner = &*self.space;
+        inner.check_to_list()?;
+        let now_ns = inner.precise_ns();
+        let status = inner.engine.lock_status(&self.name, now_ns);
+        Ok(status.map(|status| LockInfo::new(status, now_ns)))
     }
 
     /// Takes the lock if it can be had at once; `None` if not. Tens of nanoseconds when it is free.

@@ -9,7 +9,7 @@ use crate::lock::{DEFAULT_TTL_NS, check_ttl};
 use crate::share::Share;
 use crate::space::Inner;
 use crate::wait::{Granted, Want};
-use crate::{Error, Owner, Result, Space};
+use crate::{Error, LockInfo, Owner, Result, Space};
 use sprag_core::Name;
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Grant, SEVERAL_MAX};
@@ -68,6 +68,20 @@ impl<'s> Locks<'s> {
     /// The names, in the order in which they were given.
     pub fn names(&self) -> Vec<Vec<u8>> {
         self.names.iter().map(Name::to_vec).collect()
+    }
+
+    /// Who holds the locks and who waits for them, changing nothing, in the order of the names; `None` for one
+    /// that has no entry in the region, and so is free. Needs no session.
+    pub fn peek(&self) -> Result<Vec<Option<LockInfo>>> {
+        let inner = &*self.space;
+        inner.check_to_list()?;
+        let now_ns = inner.precise_ns();
+        let statuses = self
+            .names
+            .iter()
+            .map(|name| inner.engine.lock_status(name, now_ns));
+        let infos = statuses.map(|status| status.map(|status| LockInfo::new(status, now_ns)));
+        Ok(infos.collect())
     }
 
     /// Takes all the locks if they can be had at once; `None`, and none is taken, if not.
@@ -266,5 +280,34 @@ impl fmt::Debug for HoldAll<'_> {
             .field("tokens", &self.tokens)
             .field("lease_left", &self.lease_left())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Space;
+
+    #[test]
+    fn a_look_at_locks_tells_who_holds_them_and_creates_nothing() {
+        let space = Space::open("mem:").unwrap();
+        let lock = space.lock("a").unwrap();
+        let several = space.locks(["b", "a"]).unwrap();
+        assert_eq!(lock.peek().unwrap(), None);
+        assert_eq!(several.peek().unwrap(), [None, None]);
+        let hold = lock.acquire().unwrap();
+        let info = lock.peek().unwrap().unwrap();
+        assert_eq!(
+            (info.is_held, info.token, info.holders),
+            (true, hold.token(), 1)
+        );
+        assert_eq!(
+            several.peek().unwrap()[1].as_ref().unwrap().token,
+            info.token
+        );
+        assert!(!space.table().unwrap().peek().unwrap().is_held);
+        drop(hold);
+        let table = space.table().unwrap();
+        let _all = table.acquire().unwrap();
+        assert!(table.peek().unwrap().is_held);
     }
 }

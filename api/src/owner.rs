@@ -11,7 +11,7 @@ pub use hold_of::HoldOf;
 
 use crate::lock::check_ttl;
 use crate::space::Inner;
-use crate::{Error, Hold, KeepAlive, Lock, Result, Space};
+use crate::{Error, Hold, KeepAlive, Lock, Result, Space, stop};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use sprag_core::admission::Wants;
 use sprag_core::lock::Grant;
@@ -73,6 +73,27 @@ struct Shared {
 }
 
 impl Shared {
+    /// Waits until something changed for those who are behind, or it is time to give up, or for no reason.
+    /// [`Error::Stopped`] if the caller says so, who is asked without the owner's mutex.
+    fn wait_for_change<'a>(
+        &'a self,
+        mut held: MutexGuard<'a, HashMap<Vec<u8>, Held>>,
+        give_up_at: Option<Instant>,
+    ) -> Result<MutexGuard<'a, HashMap<Vec<u8>, Held>>> {
+        if stop::is_installed() {
+            let look_at = Instant::now() + Duration::from_nanos(stop::LOOK_NS);
+            let at = give_up_at.map_or(look_at, |at| at.min(look_at));
+            if self.changed.wait_until(&mut held, at).timed_out() {
+                MutexGuard::unlocked(&mut held, stop::check)?;
+            }
+        } else if let Some(at) = give_up_at {
+            self.changed.wait_until(&mut held, at);
+        } else {
+            self.changed.wait(&mut held);
+        }
+        Ok(held)
+    }
+
     fn wake_when_changed(&self, waker: &Waker) {
         let mut behind = self.behind.lock();
         if !behind.iter().any(|known| known.will_wake(waker)) {
@@ -281,13 +302,10 @@ impl<'o> OwnerLock<'o> {
                     drop(lost);
                     return Err(Error::lost(Some(&self.name), token));
                 }
-                Entry::Behind => match give_up_at {
-                    Some(at) if shared.changed.wait_until(&mut held, at).timed_out() => {
-                        return Ok(None);
-                    }
-                    Some(_) => {}
-                    None => shared.changed.wait(&mut held),
-                },
+                Entry::Behind if give_up_at.is_some_and(|at| at <= Instant::now()) => {
+                    return Ok(None);
+                }
+                Entry::Behind => held = shared.wait_for_change(held, give_up_at)?,
             }
         }
         drop(held);
@@ -509,7 +527,7 @@ impl OwnerHold<'_> {
     /// Asks the one hold beneath all depths. [`Error::Lost`] if the owner has it no more.
     fn with<T>(&self, ask: impl FnOnce(&mut Hold<'static>) -> T) -> Result<T> {
         self.owner.space.inner.check_process()?;
-        let mut held = self.held();
+        let mut held = self.held()?;
         match held.get_mut(&self.name) {
             Some(Held::By(beneath)) if beneath.serial == self.serial => Ok(ask(&mut beneath.hold)),
             // Another one: lost, and the owner has the lock again by a later hold.
@@ -518,13 +536,13 @@ impl OwnerHold<'_> {
     }
 
     /// What the owner has, once none of its threads is upgrading this lock.
-    fn held(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Held>> {
+    fn held(&self) -> Result<MutexGuard<'_, HashMap<Vec<u8>, Held>>> {
         let shared = &*self.owner.shared;
         let mut held = shared.held.lock();
         while matches!(held.get(&self.name), Some(Held::Upgrading)) {
-            shared.changed.wait(&mut held);
+            held = shared.wait_for_change(held, None)?;
         }
-        held
+        Ok(held)
     }
 
     /// Asks the one hold beneath all depths what may take its time, without the owner's mutex.
@@ -535,7 +553,7 @@ impl OwnerHold<'_> {
     ) -> Result<T> {
         self.owner.space.inner.check_process()?;
         let holds = self.owner.grants();
-        let mut held = self.held();
+        let mut held = self.held()?;
         let mut beneath = match held.remove(&self.name) {
             Some(Held::By(beneath)) if beneath.serial == self.serial => beneath,
             other => {
@@ -558,7 +576,12 @@ impl OwnerHold<'_> {
     fn end(&mut self) -> Result<()> {
         self.is_over = true;
         self.owner.space.inner.check_process()?;
-        let mut held = self.held();
+        let shared = &*self.owner.shared;
+        let mut held = shared.held.lock();
+        // Not to be stopped: what is given up has to be.
+        while matches!(held.get(&self.name), Some(Held::Upgrading)) {
+            shared.changed.wait(&mut held);
+        }
         match held.get_mut(&self.name) {
             Some(Held::By(beneath)) if beneath.serial == self.serial => {
                 if beneath.depth > 1 {

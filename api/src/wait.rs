@@ -1,7 +1,7 @@
 //! How a thread waits for a lock: a short spin, then sleep on the waiter's own word, always timed.
 
 use crate::space::Inner;
-use crate::{Error, Result};
+use crate::{Error, Result, stop};
 use sprag_core::Name;
 use sprag_core::admission::Wants;
 use sprag_core::lock::{Attempt, Grant};
@@ -206,8 +206,14 @@ pub(crate) fn wait(
                 if now_ns >= until_ns {
                     return Ok(None);
                 }
-                let sleep_ns = look_again_ns.min(until_ns).saturating_sub(now_ns);
+                let mut sleep_ns = look_again_ns.min(until_ns).saturating_sub(now_ns);
+                if stop::is_installed() {
+                    sleep_ns = sleep_ns.min(stop::LOOK_NS);
+                }
                 probe = !sleep(inner, ticket, seen, sleep_ns);
+                if probe {
+                    stop::check()?;
+                }
             }
         }
     }

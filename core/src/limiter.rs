@@ -126,6 +126,15 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// Takes out what can be given back: what is left says the same, and gives nothing back.
+    pub fn take(&mut self) -> Self {
+        let told = Self {
+            wait_ns: self.wait_ns,
+            ..Self::apart(self.decision, self.is_overflow)
+        };
+        core::mem::replace(self, told)
+    }
+
     /// A decision of no word of a limiter's: nothing of it can be given back.
     pub(crate) fn apart(decision: Decision, is_overflow: bool) -> Self {
         Self {

@@ -1,0 +1,105 @@
+//! Which holds were entered by `with` and not left yet: so that a lock that several threads and tasks use as one
+//! object is left by each with its own hold.
+
+use crate::hold::Hold;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Who entered: a thread, or a task of an event loop. Never the same for two that are there at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Who(usize);
+
+impl Who {
+    /// This thread.
+    #[inline]
+    pub(crate) fn thread() -> Self {
+        thread_local! {
+            static NUMBER: Cell<usize> = const { Cell::new(0) };
+        }
+        NUMBER.with(|number| {
+            if number.get() == 0 {
+                static LAST: AtomicUsize = AtomicUsize::new(0);
+                // Odd, as no address of an object is. Relaxed: a number.
+                number.set(LAST.fetch_add(2, Relaxed) + 1);
+            }
+            Self(number.get())
+        })
+    }
+
+    /// The task, which outlives the block that it is in.
+    pub(crate) fn task(task: &Bound<'_, PyAny>) -> Self {
+        Self(task.as_ptr() as usize)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Entered {
+    holds: Mutex<Vec<(Who, Py<Hold>)>>,
+}
+
+impl Entered {
+    #[inline]
+    pub(crate) fn push(&self, who: Who, hold: &Bound<'_, Hold>) {
+        self.holds.lock().push((who, hold.clone().unbind()));
+    }
+
+    /// The latest hold that `who` entered; else, where greenlets or callbacks leave for others, the latest that
+    /// holds still; else the latest.
+    #[inline]
+    pub(crate) fn pop(&self, py: Python<'_>, who: Who) -> PyResult<Option<Py<Hold>>> {
+        {
+            let mut holds = self.holds.lock();
+            if let Some(at) = holds.iter().rposition(|(other, _)| *other == who) {
+                return Ok(Some(holds.remove(at).1));
+            }
+        }
+        self.pop_of_others(py)
+    }
+
+    #[cold]
+    fn pop_of_others(&self, py: Python<'_>) -> PyResult<Option<Py<Hold>>> {
+        // Asked without the mutex: to ask a hold may let the interpreter go.
+        let mut latest = None;
+        for hold in self.list(py).into_iter().rev() {
+            if hold.get().is_live(py)? {
+                latest = Some(hold);
+                break;
+            }
+            if latest.is_none() {
+                latest = Some(hold);
+            }
+        }
+        let mut holds = self.holds.lock();
+        let at = holds
+            .iter()
+            .rposition(|(_, hold)| latest.as_ref().is_some_and(|latest| latest.is(hold)));
+        Ok(at.map(|at| holds.remove(at).1))
+    }
+
+    pub(crate) fn any_live(&self, py: Python<'_>) -> PyResult<bool> {
+        for hold in self.list(py) {
+            if hold.get().is_live(py)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn list(&self, py: Python<'_>) -> Vec<Py<Hold>> {
+        let holds = self.holds.lock();
+        holds.iter().map(|(_, hold)| hold.clone_ref(py)).collect()
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector must never wait.
+        if let Some(holds) = self.holds.try_lock() {
+            for (_, hold) in holds.iter() {
+                visit.call(hold)?;
+            }
+        }
+        Ok(())
+    }
+}

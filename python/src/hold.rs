@@ -1,0 +1,375 @@
+//! Holds: what was acquired, as an object that owns it. Whoever has the object has the hold, in whichever thread or
+//! task.
+
+use crate::error::{OrRaise, plain, released};
+use crate::lost;
+use crate::number::{duration, seconds, timeout};
+use crate::source::{AnyHold, Refused};
+use crate::wait::{LOOK, wait};
+use parking_lot::Mutex;
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use sprag::KeepAlive;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A hold of a lock, of several, or of permits. It ends by `release()`, at the end of its `with` block, or with the
+/// object.
+#[pyclass(frozen, weakref, module = "sprag")]
+pub(crate) struct Hold {
+    state: Mutex<State>,
+    /// Also once it is over.
+    token: AtomicU64,
+    on_lost: Mutex<Option<Py<PyAny>>>,
+}
+
+enum State {
+    Held(AnyHold),
+    Over { was_lost: bool },
+}
+
+impl Hold {
+    #[inline]
+    pub(crate) fn new(hold: AnyHold) -> Self {
+        Self {
+            token: AtomicU64::new(hold.token()),
+            state: Mutex::new(State::Held(hold)),
+            on_lost: Mutex::new(None),
+        }
+    }
+
+    /// The token, without asking what may be upgraded right now.
+    pub(crate) fn last_token(&self) -> u64 {
+        // Relaxed: a number that whoever reads it was given by the one who stored it.
+        self.token.load(Relaxed)
+    }
+
+    /// Asks the state. One that another thread is upgrading is waited for, with the interpreter let go.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut State) -> T + Send,
+    ) -> PyResult<T> {
+        if let Some(mut state) = self.state.try_lock() {
+            if !matches!(&*state, State::Held(hold) if hold.may_wait()) {
+                return Ok(ask(&mut state));
+            }
+        }
+        let mut ask = Some(ask);
+        loop {
+            let asked = py.detach(|| {
+                let mut state = self.state.try_lock_for(LOOK)?;
+                ask.take().map(|ask| ask(&mut state))
+            });
+            match asked {
+                Some(answer) => return Ok(answer),
+                None => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Asks the hold; an error if it is over.
+    fn with_held<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut AnyHold) -> sprag::Result<T> + Send,
+    ) -> PyResult<T> {
+        let asked = self.with(py, |state| match state {
+            State::Held(hold) => Some(ask(hold)),
+            State::Over { .. } => None,
+        })?;
+        match asked {
+            Some(answer) => answer.or_raise(py),
+            None => Err(self.over(py)),
+        }
+    }
+
+    #[cold]
+    fn over(&self, py: Python<'_>) -> PyErr {
+        released(py, "hold", self.last_token())
+    }
+
+    /// Releases it unless that was done; whether it was held still, as a result.
+    pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
+        let ended = self.with(py, end)?;
+        ended.unwrap_or(Ok(())).or_raise(py)
+    }
+
+    /// Whether it is over, or lost.
+    pub(crate) fn is_live(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| match state {
+            State::Held(hold) => hold.is_held(),
+            State::Over { .. } => false,
+        })
+    }
+
+    /// Has it kept alive for `at_most`, or only watched for zero.
+    pub(crate) fn keep(
+        slf: &Bound<'_, Self>,
+        at_most: Duration,
+        on_lost: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let options = KeepAlive {
+            at_most,
+            on_lost: on_lost.map(|_| lost::teller(slf)).transpose()?,
+        };
+        let before = {
+            let callback = on_lost.map(|callback| callback.clone().unbind());
+            std::mem::replace(&mut *this.on_lost.lock(), callback)
+        };
+        // May run code of Python's, so without the mutex.
+        drop(before);
+        this.with_held(py, |hold| hold.keep_alive(options))
+    }
+}
+
+/// Releases what is held; `None` if nothing was.
+#[inline]
+fn end(state: &mut State) -> Option<sprag::Result<()>> {
+    match std::mem::replace(state, State::Over { was_lost: false }) {
+        State::Held(hold) => {
+            let released = hold.release();
+            *state = State::Over {
+                was_lost: matches!(released, Err(sprag::Error::Lost { .. })),
+            };
+            Some(released)
+        }
+        over @ State::Over { .. } => {
+            *state = over;
+            None
+        }
+    }
+}
+
+#[pymethods]
+impl Hold {
+    /// The fencing token: higher than that of every earlier hold of this lock.
+    #[getter]
+    fn token(&self, py: Python<'_>) -> PyResult<u64> {
+        let token = self.with(py, |state| match state {
+            State::Held(hold) if hold.is_of_several() => None,
+            State::Held(hold) => Some(hold.token()),
+            State::Over { .. } => Some(self.last_token()),
+        })?;
+        token.ok_or_else(|| {
+            PyAttributeError::new_err("each of several locks has a token of its own: see tokens")
+        })
+    }
+
+    /// The fencing tokens, of several locks in the order of their names.
+    #[getter]
+    fn tokens(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        self.with(py, |state| match state {
+            State::Held(hold) => hold.tokens(),
+            State::Over { .. } => vec![self.last_token()],
+        })
+    }
+
+    fn is_valid(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| match state {
+            State::Held(hold) => hold.is_valid(),
+            State::Over { .. } => false,
+        })
+    }
+
+    fn is_held(&self, py: Python<'_>) -> PyResult<bool> {
+        self.is_live(py)
+    }
+
+    #[getter]
+    fn is_shared(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| match state {
+            State::Held(hold) => hold.is_shared(),
+            State::Over { .. } => false,
+        })
+    }
+
+    #[getter]
+    fn lost(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| match state {
+            State::Held(hold) => !hold.is_held(),
+            State::Over { was_lost } => *was_lost,
+        })
+    }
+
+    #[getter]
+    fn lease_left(&self, py: Python<'_>) -> PyResult<f64> {
+        let left = self.with(py, |state| match state {
+            State::Held(hold) => hold.lease_left(),
+            State::Over { .. } => Duration::ZERO,
+        })?;
+        Ok(seconds(left))
+    }
+
+    fn renew(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_held(py, AnyHold::renew)
+    }
+
+    fn extend(&self, py: Python<'_>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ttl = duration("ttl", ttl)?;
+        self.with_held(py, |hold| hold.extend(ttl))
+    }
+
+    #[pyo3(signature = (at_most=None, on_lost=None))]
+    fn keep_alive(
+        slf: &Bound<'_, Self>,
+        at_most: Option<&Bound<'_, PyAny>>,
+        on_lost: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let at_most = match at_most {
+            Some(at_most) => duration("at_most", at_most)?,
+            None => KeepAlive::default().at_most,
+        };
+        Self::keep(slf, at_most, on_lost)
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn upgrade(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let at_most = self::timeout(timeout)?;
+        let upgraded = wait(py, || match &mut *self.state.lock() {
+            State::Held(hold) => {
+                let upgraded = hold.upgrade(at_most)?;
+                self.token.store(hold.token(), Relaxed);
+                Ok(Some(upgraded))
+            }
+            State::Over { .. } => Ok(None),
+        })?;
+        match upgraded {
+            Some(Some(upgraded)) => Ok(upgraded),
+            Some(None) => Err(cannot_share(py)),
+            None => Err(self.over(py)),
+        }
+    }
+
+    fn downgrade(&self, py: Python<'_>) -> PyResult<()> {
+        if self.with_held(py, AnyHold::downgrade)? {
+            Ok(())
+        } else {
+            Err(cannot_share(py))
+        }
+    }
+
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        match self.with(py, end)? {
+            Some(released) => released.or_raise(py),
+            None => Err(self.over(py)),
+        }
+    }
+
+    fn detach(&self, py: Python<'_>) -> PyResult<u64> {
+        let detached = self.with(py, |state| {
+            let State::Held(hold) = std::mem::replace(state, State::Over { was_lost: false })
+            else {
+                return None;
+            };
+            Some(match hold.detach() {
+                Ok(token) => Ok(token),
+                Err(Refused::Error(error)) => {
+                    let was_lost = matches!(error, sprag::Error::Lost { .. });
+                    *state = State::Over { was_lost };
+                    Err(Some(error))
+                }
+                Err(Refused::NotPossible(hold)) => {
+                    *state = State::Held(hold);
+                    Err(None)
+                }
+            })
+        })?;
+        match detached {
+            Some(Ok(token)) => Ok(token),
+            Some(Err(Some(error))) => Err(error).or_raise(py),
+            Some(Err(None)) => Err(plain(
+                py,
+                "UnsupportedError",
+                "holds of several locks and of owners end with this process; hold each lock by itself to detach it",
+            )),
+            None => Err(self.over(py)),
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, error, trace))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let _ = (error, trace);
+        leave(self.end(py), kind)
+    }
+
+    /// What is called back once the hold is lost.
+    #[getter]
+    fn _on_lost(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.on_lost
+            .lock()
+            .as_ref()
+            .map(|callback| callback.clone_ref(py))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Held by nobody while the collector runs, but it must never wait.
+        match self.on_lost.try_lock().as_deref() {
+            Some(Some(callback)) => visit.call(callback),
+            _ => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let callback = self.on_lost.lock().take();
+        drop(callback);
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let token = self.last_token();
+        self.with(py, |state| match state {
+            State::Held(hold) if hold.is_of_several() => {
+                format!(
+                    "<sprag.Hold tokens={:?} lease_left={:.3}>",
+                    hold.tokens(),
+                    seconds(hold.lease_left())
+                )
+            }
+            State::Held(hold) => {
+                format!(
+                    "<sprag.Hold token={} lease_left={:.3}>",
+                    hold.token(),
+                    seconds(hold.lease_left())
+                )
+            }
+            State::Over { was_lost: true } => format!("<sprag.Hold token={token} lost>"),
+            State::Over { .. } => format!("<sprag.Hold token={token} released>"),
+        })
+    }
+}
+
+/// The end of a block whose hold ended so: that it was lost is not to hide what the body raised.
+#[inline]
+pub(crate) fn leave(ended: PyResult<()>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
+    if raised.is_none() { ended } else { Ok(()) }
+}
+
+#[cold]
+fn cannot_share(py: Python<'_>) -> PyErr {
+    let text = "only a hold of one lock by its name can be upgraded or downgraded";
+    plain(py, "UnsupportedError", text)
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let State::Held(hold) = self.state.get_mut()
+            && hold.may_wait()
+        {
+            let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
+            // Another thread of its owner may be in a wait whose end needs the interpreter.
+            Python::attach(|py| py.detach(|| drop(state)));
+        }
+    }
+}

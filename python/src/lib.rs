@@ -1,0 +1,40 @@
+//! The compiled half of the Python package `sprag`: the nouns of the library as Python's objects.
+//!
+//! One file is one noun; [`source`] is what can be acquired and [`wait`] how a thread waits for it. What users see is
+//! described in `sprag/_sprag.pyi`. Waits let the interpreter go, what takes nanoseconds doesn't.
+
+mod clock;
+mod decision;
+mod entered;
+mod error;
+mod hold;
+mod limiter;
+mod limits;
+mod lock;
+mod lost;
+mod number;
+mod source;
+mod space;
+mod text;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// The module `sprag._sprag`.
+#[pymodule(gil_used = false)]
+mod _sprag {
+    #[pymodule_export]
+    use crate::clock::ManualClock;
+    #[pymodule_export]
+    use crate::decision::Decision;
+    #[pymodule_export]
+    use crate::hold::Hold;
+    #[pymodule_export]
+    use crate::limiter::Limiter;
+    #[pymodule_export]
+    use crate::lock::Lock;
+    #[pymodule_export]
+    use crate::lost::LostQueue;
+    #[pymodule_export]
+    use crate::space::{Caps, Space, open};
+}

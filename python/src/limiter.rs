@@ -1,0 +1,87 @@
+//! Limiters: a rate over keys.
+
+use crate::decision::Decision;
+use crate::error::OrRaise;
+use crate::number::{duration, whole};
+use crate::text::{bytes_of, told};
+use pyo3::prelude::*;
+use sprag::Refunded;
+
+/// A rate over keys.
+#[pyclass(frozen, module = "sprag")]
+pub(crate) struct Limiter {
+    pub(crate) limiter: sprag::Limiter,
+}
+
+#[pymethods]
+impl Limiter {
+    #[pyo3(signature = (key, cost=None))]
+    fn hit(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        cost: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Decision> {
+        let (key, cost) = (bytes_of("key", key)?, whole("cost", cost, 1)?);
+        let decision = self.limiter.check(key, cost).or_raise(py)?;
+        Ok(Decision::new(decision))
+    }
+
+    #[pyo3(signature = (key, cost, wait_max))]
+    fn reserve(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        cost: &Bound<'_, PyAny>,
+        wait_max: &Bound<'_, PyAny>,
+    ) -> PyResult<Decision> {
+        let (key, cost) = (bytes_of("key", key)?, whole("cost", Some(cost), 1)?);
+        let wait_max = duration("wait_max", wait_max)?;
+        let decision = self.limiter.reserve(key, cost, wait_max).or_raise(py)?;
+        Ok(Decision::new(decision))
+    }
+
+    fn refund(&self, py: Python<'_>, decision: &Bound<'_, Decision>) -> PyResult<Option<f64>> {
+        Ok(
+            match self.limiter.refund(decision.get().take()).or_raise(py)? {
+                Refunded::Given(amount) => Some(amount.as_f64()),
+                Refunded::Over => Some(0.0),
+                _ => None,
+            },
+        )
+    }
+
+    fn set_override(&self, py: Python<'_>, key: &Bound<'_, PyAny>, limit: &str) -> PyResult<()> {
+        let key = bytes_of("key", key)?;
+        self.limiter.set_override(key, limit).or_raise(py)
+    }
+
+    fn clear_override(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.limiter
+            .clear_override(bytes_of("key", key)?)
+            .or_raise(py)
+    }
+
+    fn override_of(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        let limit = self
+            .limiter
+            .override_of(bytes_of("key", key)?)
+            .or_raise(py)?;
+        Ok(limit.map(|limit| limit.to_string()))
+    }
+
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        told(py, &self.limiter.name())
+    }
+
+    #[getter]
+    fn limit(&self) -> String {
+        self.limiter.limit().to_string()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let name = told(py, &self.limiter.name()).repr()?;
+        Ok(format!("<sprag.Limiter {name} {}>", self.limiter.limit()))
+    }
+}

@@ -1,0 +1,97 @@
+//! Numbers and durations as Python has them, checked against their bounds; an error names the argument.
+
+use crate::error::bounds_error;
+use crate::text::type_error;
+use pyo3::prelude::*;
+use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
+use std::time::Duration;
+
+/// The longest time that nanoseconds in 64 bits hold, in whole seconds: 584 years.
+const SECONDS_MAX: u64 = u64::MAX / 1_000_000_000;
+
+/// A whole number of at most 64 bits; `None` stands for what was left out.
+#[inline]
+pub(crate) fn whole(
+    what: &'static str,
+    value: Option<&Bound<'_, PyAny>>,
+    or: u64,
+) -> PyResult<u64> {
+    match value {
+        None => Ok(or),
+        Some(value) => whole_within(what, value, 0, u64::MAX),
+    }
+}
+
+/// A whole number within bounds.
+pub(crate) fn whole_within(
+    what: &'static str,
+    value: &Bound<'_, PyAny>,
+    min: u64,
+    max: u64,
+) -> PyResult<u64> {
+    let Ok(number) = value.cast::<PyInt>() else {
+        return Err(type_error(what, "an int", value));
+    };
+    match number.extract::<u64>() {
+        Ok(number) if (min..=max).contains(&number) => Ok(number),
+        // One that does not fit 64 bits is out of bounds as well.
+        _ => Err(bounds_error(what, value, min, max)),
+    }
+}
+
+/// A whole number of at most 32 bits.
+pub(crate) fn whole_u32(what: &'static str, value: &Bound<'_, PyAny>, min: u32) -> PyResult<u32> {
+    whole_within(what, value, min.into(), u32::MAX.into()).map(|number| number as u32)
+}
+
+/// A signed whole number of 64 bits.
+pub(crate) fn signed(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let Ok(number) = value.cast::<PyInt>() else {
+        return Err(type_error(what, "an int", value));
+    };
+    number
+        .extract::<i64>()
+        .map_err(|_| bounds_error(what, value, i64::MIN, i64::MAX))
+}
+
+/// A duration: seconds as a number, or a `timedelta`. What its use allows is checked where it is used.
+pub(crate) fn duration(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let out_of_bounds = || bounds_error(what, value, 0, SECONDS_MAX);
+    if let Ok(number) = value.cast::<PyInt>() {
+        let seconds = number.extract::<u64>().map_err(|_| out_of_bounds())?;
+        return Some(Duration::from_secs(seconds))
+            .filter(|_| seconds <= SECONDS_MAX)
+            .ok_or_else(out_of_bounds);
+    }
+    if let Ok(number) = value.cast::<PyFloat>() {
+        // Neither negative nor infinite nor no number at all.
+        return Duration::try_from_secs_f64(number.value())
+            .ok()
+            .filter(|time| time.as_secs() < SECONDS_MAX)
+            .ok_or_else(out_of_bounds);
+    }
+    if let Ok(delta) = value.cast::<PyDelta>() {
+        // Only its days are ever negative.
+        let days = u64::try_from(delta.get_days()).map_err(|_| out_of_bounds())?;
+        let seconds = days * 86_400 + u64::from(delta.get_seconds().unsigned_abs());
+        let nanos = delta.get_microseconds().unsigned_abs() * 1_000;
+        return Some(Duration::new(seconds, nanos))
+            .filter(|_| seconds < SECONDS_MAX)
+            .ok_or_else(out_of_bounds);
+    }
+    Err(type_error(
+        what,
+        "a number of seconds or a timedelta",
+        value,
+    ))
+}
+
+/// A timeout; `None` for no end.
+pub(crate) fn timeout(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
+    value.map(|value| duration("timeout", value)).transpose()
+}
+
+/// Seconds, for attributes.
+pub(crate) fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64()
+}

@@ -1,0 +1,108 @@
+"""What is raised, and what it carries."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import sprag
+
+
+@pytest.mark.parametrize(
+    "ttl",
+    [
+        0,
+        -1,
+        -0.5,
+        math.nan,
+        math.inf,
+        1e300,
+        10**30,
+        timedelta(seconds=-1),
+        timedelta(days=367),
+        timedelta.max,
+        0.0009,
+    ],
+)
+def test_a_time_out_of_bounds_is_refused_by_name(space: sprag.Space, ttl: Any) -> None:
+    with pytest.raises(sprag.BoundsError) as raised:
+        space.lock("a", ttl=ttl)
+    error = raised.value
+    assert isinstance(error, ValueError)
+    assert error.argument == "ttl"
+    assert error.minimum in (0, 0.001)
+    assert error.maximum > 86_400
+    assert str(error).startswith("ttl is ")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 1025, b"", b"x" * 1025])
+def test_a_name_has_its_length(space: sprag.Space, name: str | bytes) -> None:
+    with pytest.raises(sprag.BoundsError) as raised:
+        space.lock(name)
+    assert (raised.value.value, raised.value.minimum, raised.value.maximum) == (len(name), 1, 1024)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, ["a"], bytearray(b"a")])
+def test_other_types_than_names_are_type_errors(space: sprag.Space, wrong: Any) -> None:
+    with pytest.raises(TypeError, match="name must be str or bytes, not "):
+        space.lock(wrong)
+    with pytest.raises(TypeError, match="key must be str or bytes, not "):
+        space.limiter("api", "1/s").hit(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["1", None, [1]])
+def test_other_types_than_times_are_type_errors(space: sprag.Space, wrong: Any) -> None:
+    with space.lock("a") as hold, pytest.raises(TypeError):
+        hold.extend(wrong)
+
+
+@pytest.mark.parametrize("cost", [-1, 2**64, 10**40])
+def test_a_cost_out_of_bounds_is_refused(space: sprag.Space, cost: int) -> None:
+    with pytest.raises(sprag.BoundsError) as raised:
+        space.limiter("api", "1/s").hit("a", cost)
+    assert raised.value.argument == "cost"
+    assert raised.value.value == cost
+    assert (raised.value.minimum, raised.value.maximum) == (0, 2**64 - 1)
+
+
+def test_another_limit_is_an_error_that_tells_both(space: sprag.Space) -> None:
+    space.limiter("api", "100/minute")
+    with pytest.raises(sprag.LimitDiffersError, match="update=True") as raised:
+        space.limiter("api", "50/minute")
+    assert (raised.value.existing, raised.value.asked) == ("100/minute", "50/minute")
+    assert space.limiter("api", "50/minute", update=True).limit == "50/minute"
+
+
+@pytest.mark.parametrize("limit", ["", "100", "x/minute", "1/parsec", "-1/s"])
+def test_what_is_no_limit_is_refused(space: sprag.Space, limit: str) -> None:
+    with pytest.raises(sprag.LimitError):
+        space.limiter("api", limit)
+
+
+@pytest.mark.parametrize("url", ["", "mem", "http://x", "shm:", "shm:a/b"])
+def test_what_is_no_url_of_a_space_is_refused(url: str) -> None:
+    with pytest.raises(sprag.PlaceError):
+        sprag.open(url)
+
+
+def test_errors_cross_processes_whole(space: sprag.Space) -> None:
+    with pytest.raises(sprag.BoundsError) as raised:
+        space.lock("a", ttl=-1)
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert type(copy) is sprag.BoundsError
+    assert str(copy) == str(raised.value)
+    assert copy.__dict__ == raised.value.__dict__
+
+
+def test_a_closed_space_says_so() -> None:
+    space = sprag.open("mem:")
+    assert not space.closed
+    space.close()
+    space.close()
+    assert space.closed
+    with pytest.raises(sprag.ClosedError):
+        space.lock("a")
