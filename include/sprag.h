@@ -132,6 +132,8 @@ enum
   SPRAG_ERROR_EMPTY = -33,
   // An error that this release has no number for: its text is in the details.
   SPRAG_ERROR_OTHER = -34,
+  // The wait was stopped by its caller: see sprag_interruptible(). Nothing is held.
+  SPRAG_ERROR_STOPPED = -35,
 };
 typedef int32_t sprag_status;
 
@@ -551,6 +553,19 @@ sprag_status sprag_lock_adopt_token(const sprag_lock *lock,
 sprag_status sprag_lock_break(const sprag_lock *lock,
                               uint64_t *token,
                               sprag_error **error);
+
+// Calls call(context), and lets stop(stop_context) end the waits in it, on this thread: it is asked whenever a wait was
+// woken from its sleep without having what it waits for, also by a signal that the thread handles, and several times a
+// second in any case. Once it says true, the wait leaves the queue and fails with SPRAG_ERROR_STOPPED; until then
+// it keeps its place. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
+// stop reads it.
+//
+// Neither function may unwind (throw). stop may call anything of this library; a wait in it has no stop of its own.
+sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
+                                 void *stop_context,
+                                 void (*call)(void *context),
+                                 void *context,
+                                 sprag_error **error);
 
 /*
  * DECISIONS

@@ -95,6 +95,8 @@ pub enum sprag_status {
     SPRAG_ERROR_EMPTY = -33,
     /// An error that this release has no number for: its text is in the details.
     SPRAG_ERROR_OTHER = -34,
+    /// The wait was stopped by its caller: see sprag_interruptible(). Nothing is held.
+    SPRAG_ERROR_STOPPED = -35,
 }
 
 use sprag_status::{
@@ -106,7 +108,7 @@ use sprag_status::{
     SPRAG_ERROR_NULL, SPRAG_ERROR_OTHER, SPRAG_ERROR_OTHER_SPACE, SPRAG_ERROR_OUT_OF_RANGE,
     SPRAG_ERROR_OWNER_SHARES, SPRAG_ERROR_PANICKED, SPRAG_ERROR_PERMISSION, SPRAG_ERROR_PLACE,
     SPRAG_ERROR_POISONED, SPRAG_ERROR_REPLACED, SPRAG_ERROR_SHARE_EXCEEDED, SPRAG_ERROR_STALE,
-    SPRAG_ERROR_SYSTEM, SPRAG_ERROR_TOKENS_EXHAUSTED, SPRAG_ERROR_TOO_DEEP,
+    SPRAG_ERROR_STOPPED, SPRAG_ERROR_SYSTEM, SPRAG_ERROR_TOKENS_EXHAUSTED, SPRAG_ERROR_TOO_DEEP,
     SPRAG_ERROR_UNSUPPORTED, SPRAG_ERROR_UPGRADE_CONFLICT, SPRAG_IN_PROGRESS, SPRAG_NONE, SPRAG_OK,
     SPRAG_REFUSED,
 };
@@ -154,6 +156,7 @@ const ALL: &[(sprag_status, &CStr)] = &[
     (SPRAG_ERROR_SYSTEM, c"the system refused"),
     (SPRAG_ERROR_EMPTY, c"it is empty: used up by an earlier call, or never filled in"),
     (SPRAG_ERROR_OTHER, c"another error"),
+    (SPRAG_ERROR_STOPPED, c"the wait was stopped by its caller; nothing is held"),
 ];
 
 /// What a status means, as a sentence in English that lives as long as the library is loaded; for a number that is
@@ -185,6 +188,7 @@ impl From<&Error> for sprag_status {
             Error::Duration { .. } => SPRAG_ERROR_OUT_OF_RANGE,
             Error::TooDeep { .. } => SPRAG_ERROR_TOO_DEEP,
             Error::OtherSpace { .. } => SPRAG_ERROR_OTHER_SPACE,
+            Error::Stopped => SPRAG_ERROR_STOPPED,
             Error::NotHere { .. } => SPRAG_ERROR_UNSUPPORTED,
             _ => SPRAG_ERROR_OTHER,
         }
@@ -275,6 +279,7 @@ mod tests {
             (-32, "SPRAG_ERROR_SYSTEM"),
             (-33, "SPRAG_ERROR_EMPTY"),
             (-34, "SPRAG_ERROR_OTHER"),
+            (-35, "SPRAG_ERROR_STOPPED"),
         ];
         let now: Vec<_> = ALL
             .iter()
