@@ -12,7 +12,7 @@ use crate::border::{self, Failure, Opaque, Outcome, close, give, on, opaque, wan
 use crate::bytes::{bytes, sprag_bytes, values};
 use crate::error::sprag_error;
 use crate::hold::{Other, sprag_hold};
-use crate::options::{Options, read};
+use crate::options::{Options, check_reserved, read};
 use crate::owner::sprag_owner;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{self, SPRAG_BUSY, SPRAG_NONE, SPRAG_OK};
@@ -173,9 +173,10 @@ pub unsafe extern "C" fn sprag_lock_acquire(
         on(lock, error, |lock| {
             wanted(hold, "hold")?;
             match lock {
-                Kind::Name(lock) => one(hold, lock.acquire_timeout(timeout)?),
-                Kind::Coarse(lock) if timeout_ns == 0 => one(hold, lock.try_acquire()?),
-                Kind::Coarse(lock) => one(hold, lock.acquire_timeout(timeout)?),
+                Kind::Name(lock) if timeout_ns == 0 => Ok(one(hold, lock.try_acquire()?)),
+                Kind::Name(lock) => Ok(one(hold, lock.acquire_timeout(timeout)?)),
+                Kind::Coarse(lock) if timeout_ns == 0 => Ok(one(hold, lock.try_acquire()?)),
+                Kind::Coarse(lock) => Ok(one(hold, lock.acquire_timeout(timeout)?)),
                 Kind::Several(lock) => several(hold, lock, timeout_ns),
             }
         })
@@ -188,15 +189,15 @@ pub unsafe extern "C" fn sprag_lock_acquire(
 ///
 /// `to` may be written.
 #[inline(always)]
-unsafe fn one(to: *mut sprag_hold, held: Option<Hold<'static>>) -> Outcome {
-    Ok(match held {
+unsafe fn one(to: *mut sprag_hold, held: Option<Hold<'static>>) -> sprag_status {
+    match held {
         Some(held) => {
             // SAFETY: by this function's contract.
             unsafe { sprag_hold::fill(to, held) };
             SPRAG_OK
         }
         None => SPRAG_BUSY,
-    })
+    }
 }
 
 /// Writes a hold of another kind if there is one.
@@ -204,15 +205,19 @@ unsafe fn one(to: *mut sprag_hold, held: Option<Hold<'static>>) -> Outcome {
 /// # Safety
 ///
 /// `to` may be written.
-unsafe fn other<H>(to: *mut sprag_hold, held: Option<H>, kind: impl FnOnce(H) -> Other) -> Outcome {
-    Ok(match held {
+unsafe fn other<H>(
+    to: *mut sprag_hold,
+    held: Option<H>,
+    kind: impl FnOnce(H) -> Other,
+) -> sprag_status {
+    match held {
         Some(held) => {
             // SAFETY: by this function's contract.
             unsafe { sprag_hold::fill_other(to, kind(held)) };
             SPRAG_OK
         }
         None => SPRAG_BUSY,
-    })
+    }
 }
 
 /// Acquires several.
@@ -227,7 +232,7 @@ unsafe fn several(to: *mut sprag_hold, locks: &Locks<'static>, timeout_ns: u64) 
         locks.acquire_timeout(Duration::from_nanos(timeout_ns))?
     };
     // SAFETY: by this function's contract.
-    unsafe { other(to, held, Other::Several) }
+    Ok(unsafe { other(to, held, Other::Several) })
 }
 
 /// Alone: nobody else has the lock meanwhile.
@@ -272,6 +277,7 @@ pub unsafe extern "C" fn sprag_lock_acquire_with(
         on(lock, error, |lock| {
             wanted(hold, "hold")?;
             let options = read(options)?;
+            check_reserved(options.reserved)?;
             let is_shared = match options.mode {
                 SPRAG_EXCLUSIVE => false,
                 SPRAG_SHARED => true,
@@ -292,13 +298,13 @@ pub unsafe extern "C" fn sprag_lock_acquire_with(
             let timeout = Duration::from_nanos(options.timeout_ns);
             match (lock, options.owner.as_ref()) {
                 (Kind::Name(lock), None) if is_shared && options.timeout_ns == 0 => {
-                    one(hold, lock.try_acquire_shared()?)
+                    Ok(one(hold, lock.try_acquire_shared()?))
                 }
                 (Kind::Name(lock), None) if is_shared => {
-                    one(hold, lock.acquire_shared_timeout(timeout)?)
+                    Ok(one(hold, lock.acquire_shared_timeout(timeout)?))
                 }
-                (Kind::Name(lock), None) => one(hold, lock.acquire_timeout(timeout)?),
-                (Kind::Coarse(lock), None) => one(hold, lock.acquire_timeout(timeout)?),
+                (Kind::Name(lock), None) => Ok(one(hold, lock.acquire_timeout(timeout)?)),
+                (Kind::Coarse(lock), None) => Ok(one(hold, lock.acquire_timeout(timeout)?)),
                 (Kind::Several(lock), None) => several(hold, lock, options.timeout_ns),
                 (lock, Some(owner)) => {
                     acquire_for(hold, lock, owner.handle().get()?, is_shared, timeout)
@@ -321,7 +327,7 @@ unsafe fn acquire_for(
     timeout: Duration,
 ) -> Outcome {
     // SAFETY: by this function's contract.
-    unsafe {
+    Ok(unsafe {
         match lock {
             Kind::Name(lock) => {
                 let lock = owner.lock_of(lock)?;
@@ -337,7 +343,7 @@ unsafe fn acquire_for(
                 other(to, lock.acquire_for(owner, timeout)?, Other::OwnerSeveral)
             }
         }
-    }
+    })
 }
 
 const NOT_OF_SEVERAL: Failure = Failure::Unsupported(
@@ -404,7 +410,7 @@ pub unsafe extern "C" fn sprag_lock_adopt_token(
                 Kind::Coarse(lock) => lock.adopt_token(token)?,
                 Kind::Several(_) => return Err(NOT_OF_SEVERAL),
             };
-            one(hold, Some(adopted))
+            Ok(one(hold, Some(adopted)))
         })
     }
 }

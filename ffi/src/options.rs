@@ -56,6 +56,17 @@ pub(crate) unsafe fn read<O: Options>(from: *const O) -> Result<O, Failure> {
 /// Larger ones are a mistake.
 const BYTES_MAX: usize = 4096;
 
+/// Fails if a field that has no meaning yet is not zero: a later release may give it one.
+pub(crate) fn check_reserved(reserved: u32) -> Result<(), Failure> {
+    if reserved != 0 {
+        return Err(Failure::Invalid {
+            argument: "options.reserved",
+            must: "must be zero",
+        });
+    }
+    Ok(())
+}
+
 /// Fails if `flags` has others than `known`.
 pub(crate) fn check_flags(flags: u32, known: u32) -> Result<(), Failure> {
     if flags & !known != 0 {

@@ -14,7 +14,7 @@ use crate::border::{Opaque, call, close, give, look, on, opaque, wanted};
 use crate::bytes::{bytes, text};
 use crate::clock::sprag_clock;
 use crate::error::sprag_error;
-use crate::options::{Options, check_flags, read};
+use crate::options::{Options, check_flags, check_reserved, read};
 use crate::status::sprag_status::{self, SPRAG_OK};
 use sprag::{Caps, Space};
 use std::ffi::{c_char, c_void};
@@ -100,6 +100,7 @@ pub unsafe extern "C" fn sprag_space_open(
         wanted(space, "space")?;
         // SAFETY: by every function's contract.
         let (url, options) = unsafe { (text(url, "url")?, read(options)?) };
+        check_reserved(options.reserved)?;
         check_flags(
             options.flags,
             SPRAG_EXISTING | SPRAG_GROUP_SHARED | SPRAG_WITHOUT_SESSION,
