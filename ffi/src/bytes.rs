@@ -2,8 +2,12 @@
 //!
 //! Names and keys are bytes, 1 to 1,024 of them, given as pointer and length; they may hold anything, also zero
 //! bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the call only.
+//!
+//! A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is in all, to a
+//! pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough for all. A text ends with
+//! a zero byte even where it was cut, which its length does not count; a name does not.
 
-use crate::border::Failure;
+use crate::border::{Failure, give, wanted};
 use std::ffi::{CStr, c_char, c_void};
 
 /// The most bytes that a name or a key may have.
@@ -114,4 +118,45 @@ pub(crate) unsafe fn text<'a>(
         argument,
         must: "must be UTF-8",
     })
+}
+
+/// Fails if `max` bytes are to be written to NULL: asked before anything is done.
+pub(crate) fn writable<T>(to: *mut T, max: usize, argument: &'static str) -> Result<(), Failure> {
+    if max == 0 {
+        return Ok(());
+    }
+    wanted(to, argument)
+}
+
+/// Writes `from` to the caller's buffer as far as it fits, and its whole length to `len`, if that is not NULL.
+///
+/// # Safety
+///
+/// `max` bytes may be written at `to`, which may be NULL if there are none; `len` is NULL or may be written.
+pub(crate) unsafe fn copy(from: &[u8], to: *mut c_void, max: usize, len: *mut usize) {
+    let fits = from.len().min(max);
+    if fits > 0 {
+        // SAFETY: so many may be written, by this function's contract; the source is the library's own.
+        unsafe {
+            to.cast::<u8>()
+                .copy_from_nonoverlapping(from.as_ptr(), fits);
+        };
+    }
+    // SAFETY: by this function's contract.
+    unsafe { give(len, from.len()) };
+}
+
+/// The same for a text, which ends with a zero byte wherever it was cut; that byte is not counted.
+///
+/// # Safety
+///
+/// As for [`copy`].
+pub(crate) unsafe fn copy_text(from: &str, to: *mut c_char, max: usize, len: *mut usize) {
+    // SAFETY: by this function's contract; of `max` bytes, one is left for the end.
+    unsafe {
+        copy(from.as_bytes(), to.cast(), max.saturating_sub(1), len);
+        if max > 0 {
+            to.add(from.len().min(max - 1)).write(0);
+        }
+    }
 }

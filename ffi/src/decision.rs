@@ -92,7 +92,7 @@ unsafe fn tell<T>(from: *const sprag_decision, otherwise: T, of: impl FnOnce(&De
     decision.map_or(otherwise, |decision| of(&decision))
 }
 
-fn wait_ns(wait: Option<std::time::Duration>) -> u64 {
+pub(crate) fn wait_ns(wait: Option<std::time::Duration>) -> u64 {
     wait.map_or(SPRAG_NEVER, |wait| {
         u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)
     })
@@ -133,4 +133,33 @@ pub unsafe extern "C" fn sprag_decision_retry_after_ns(decision: *const sprag_de
 pub unsafe extern "C" fn sprag_decision_reset_after_ns(decision: *const sprag_decision) -> u64 {
     // SAFETY: by every function's contract.
     unsafe { tell(decision, SPRAG_NEVER, |of| wait_ns(of.reset_after())) }
+}
+
+/// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it would
+/// be at once, SPRAG_NEVER if it never can be, and for an empty one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_decision_retry_after_for_ns(
+    decision: *const sprag_decision,
+    cost: u64,
+) -> u64 {
+    // SAFETY: by every function's contract.
+    unsafe {
+        tell(decision, SPRAG_NEVER, |of| {
+            wait_ns(of.retry_after_for(cost))
+        })
+    }
+}
+
+/// How long to wait, from the call on, before acting on it, in nanoseconds: 0, but for a reservation, and for an empty one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_decision_act_after_ns(decision: *const sprag_decision) -> u64 {
+    // SAFETY: by every function's contract.
+    unsafe { tell(decision, 0, |of| wait_ns(Some(of.act_after()))) }
+}
+
+/// Whether the region had no room for the key, so that a bucket shared by all such keys decided; false for an empty one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_decision_is_overflow(decision: *const sprag_decision) -> bool {
+    // SAFETY: by every function's contract.
+    unsafe { tell(decision, false, Decision::is_overflow) }
 }

@@ -37,6 +37,9 @@ pub mod hold;
 pub mod limiter;
 pub mod lock;
 mod options;
+pub mod overrides;
 pub mod owner;
 pub mod space;
 pub mod status;
+#[cfg(test)]
+mod testing;

@@ -18,7 +18,17 @@ const HEADER: &str = "include/sprag.h";
 
 /// The sections, in the order in which they are read.
 const SECTIONS: &[&str] = &[
-    "status", "error", "bytes", "clock", "space", "owner", "hold", "lock", "decision", "limiter",
+    "status",
+    "error",
+    "bytes",
+    "clock",
+    "space",
+    "owner",
+    "hold",
+    "lock",
+    "decision",
+    "limiter",
+    "overrides",
 ];
 
 /// Writes the header, or tells whether it is up to date.
