@@ -785,6 +785,156 @@ sprag_status sprag_limiter_override_of(const sprag_limiter *limiter,
                                        size_t *limit_len,
                                        sprag_error **error);
 
+/*
+ * SEVERAL LIMITERS IN ONE CALL
+ *
+ * A request is often under several limits at once: the user's, the tenant's, everybody's. One call checks them all, and
+ * either all are allowed and all is taken, or nothing is taken anywhere.
+ */
+
+// The most checks in one call.
+#define SPRAG_CHECKS_MAX 8
+
+// One check of several.
+typedef struct sprag_check {
+  // The limiter, of the space that is asked.
+  const sprag_limiter *limiter;
+  // The key.
+  const void *key;
+  // The key's length.
+  size_t key_len;
+  // The cost, as for sprag_limiter_check().
+  uint64_t cost;
+} sprag_check;
+
+// Checks 1 to SPRAG_CHECKS_MAX limiters in one call: SPRAG_OK, and all is taken, or SPRAG_REFUSED, and nothing is.
+// The decisions are written to an array of count elements in both cases, unless it is NULL, which is quickest; each
+// tells whether its own limiter refused, and can be given back by itself. A key that is named twice under one limiter is
+// checked twice. All are decided at one moment.
+//
+// Some five times as long as as many single checks; no write to shared memory when refused.
+//
+// SPRAG_ERROR_OTHER_SPACE for a limiter of another space; SPRAG_ERROR_FULL or SPRAG_ERROR_SHARE_EXCEEDED while too
+// many threads are stopped in the middle of such calls. Nothing was taken then.
+sprag_status sprag_space_check_all(const sprag_space *space,
+                                   const sprag_check *checks,
+                                   size_t count,
+                                   sprag_decision *decisions,
+                                   sprag_error **error);
+
+/*
+ * JOINT LIMITERS
+ *
+ * A joint limiter has several limits on each key, declared together: all of them admit a cost, or nothing is taken.
+ * It is far cheaper than a call of several limiters. What it admitted cannot be given back or reserved, and its limits
+ * cannot be changed: for those, use limiters.
+ *
+ * A sprag_joint_decision is what it answered: a value in the caller's own memory, which may be moved and copied, and
+ * needs no freeing. Its limiter must not be closed before it is last asked.
+ */
+
+// An open joint limiter. Every call on it is safe from any thread.
+typedef struct sprag_joint_limiter sprag_joint_limiter;
+
+
+
+// The answer of a joint limiter, and the key's state right after it.
+typedef struct sprag_joint_decision {
+  // The library's own.
+  uint64_t private_state;
+  // The library's own.
+  uint64_t private_words[24];
+} sprag_joint_decision;
+
+// Opens the joint limiter of this name, and creates it with 2 to 6 limits, as texts, if there is none. Its name has
+// nothing to do with those of other limiters. A region has room for 256 of them, which stay for as long as it does.
+//
+// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has others, or these in another
+// order; SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where there is no room for it.
+sprag_status sprag_joint_limiter_open(const sprag_space *space,
+                                      const void *name,
+                                      size_t name_len,
+                                      const char *const *limits,
+                                      size_t count,
+                                      sprag_joint_limiter **joint_limiter,
+                                      sprag_error **error);
+
+// Closes the handle; NULL is none. The limiter stays in its space.
+void sprag_joint_limiter_close(sprag_joint_limiter *joint_limiter);
+
+// Checks a cost of a key, at most 2^26 - 1, against all limits, and takes it from all if all allow it: SPRAG_OK, else
+// SPRAG_REFUSED. A cost of 0 takes nothing. The decision is written in both cases, unless it is NULL, which is quickest.
+//
+// A region with no room for the key is no error: all such keys are decided by one entry, see
+// sprag_joint_decision_is_overflow(). Tens of nanoseconds; a refusal writes nothing to shared memory.
+sprag_status sprag_joint_limiter_check(const sprag_joint_limiter *joint_limiter,
+                                       const void *key,
+                                       size_t key_len,
+                                       uint64_t cost,
+                                       sprag_joint_decision *decision,
+                                       sprag_error **error);
+
+// A key's state, changing nothing: the decision of a check of cost 0.
+sprag_status sprag_joint_limiter_peek(const sprag_joint_limiter *joint_limiter,
+                                      const void *key,
+                                      size_t key_len,
+                                      sprag_joint_decision *decision,
+                                      sprag_error **error);
+
+// Writes the name, as far as it fits, and its length.
+sprag_status sprag_joint_limiter_name(const sprag_joint_limiter *joint_limiter,
+                                      void *name,
+                                      size_t name_max,
+                                      size_t *name_len,
+                                      sprag_error **error);
+
+// How many limits it has; 0 for NULL.
+size_t sprag_joint_limiter_limit_count(const sprag_joint_limiter *joint_limiter);
+
+// Writes the limit at a place, from 0, as text, as far as it fits, and its length: SPRAG_LIMIT_BYTES_MAX are enough.
+// SPRAG_NONE, and nothing is written, past the last.
+sprag_status sprag_joint_limiter_limit(const sprag_joint_limiter *joint_limiter,
+                                       size_t place,
+                                       char *limit,
+                                       size_t limit_max,
+                                       size_t *limit_len,
+                                       sprag_error **error);
+
+// Whether the cost was admitted, by every limit; false for an empty one.
+bool sprag_joint_decision_is_allowed(const sprag_joint_decision *decision);
+
+// Which limit refuses longest, by its place from 0; of two that are as long, the first. SPRAG_NO_PLACE if all admitted
+// the cost, and for an empty one.
+size_t sprag_joint_decision_refused_by(const sprag_joint_decision *decision);
+
+// Writes what the limit at a place, from 0, says for itself to of, and tells whether there is such a limit. Where another
+// one refused and nothing was taken, it allows what it would have admitted. It cannot be given back.
+bool sprag_joint_decision_of(const sprag_joint_decision *decision,
+                             size_t place,
+                             sprag_decision *of);
+
+// The most that can be admitted at once: the least of the limits', and at most 2^26 - 1; 0 for an empty one.
+uint64_t sprag_joint_decision_limit(const sprag_joint_decision *decision);
+
+// The greatest cost that another check at the same instant would be allowed, at most 2^26 - 1; 0 for an empty one.
+uint64_t sprag_joint_decision_remaining(const sprag_joint_decision *decision);
+
+// How long to wait until the same cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it was, else the
+// longest of those that refuse; SPRAG_NEVER if it never can be, and for an empty one.
+uint64_t sprag_joint_decision_retry_after_ns(const sprag_joint_decision *decision);
+
+// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it would
+// be at once, SPRAG_NEVER if it never can be, and for an empty one.
+uint64_t sprag_joint_decision_retry_after_for_ns(const sprag_joint_decision *decision,
+                                                 uint64_t cost);
+
+// How long until nothing is used any more under any limit, in nanoseconds, if nobody takes any; SPRAG_NEVER for never, and
+// for an empty one.
+uint64_t sprag_joint_decision_reset_after_ns(const sprag_joint_decision *decision);
+
+// Whether the region had no room for the key, so that an entry shared by all such keys decided; false for an empty one.
+bool sprag_joint_decision_is_overflow(const sprag_joint_decision *decision);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -30,10 +30,12 @@
 
 mod border;
 pub mod bytes;
+pub mod check_all;
 pub mod clock;
 pub mod decision;
 pub mod error;
 pub mod hold;
+pub mod joint;
 pub mod limiter;
 pub mod lock;
 mod options;

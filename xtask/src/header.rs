@@ -29,6 +29,8 @@ const SECTIONS: &[&str] = &[
     "decision",
     "limiter",
     "overrides",
+    "check_all",
+    "joint",
 ];
 
 /// Writes the header, or tells whether it is up to date.

@@ -292,9 +292,11 @@ fn name_and_limit_are_told_as_far_as_they_fit() {
         assert_eq!(whole, b"100/minute;burst=20");
         assert!(whole.len() < SPRAG_LIMIT_BYTES_MAX);
 
-        let (mut buffer, mut len) = ([b'x' as c_char; 5], 0);
-        works(|error| sprag_limiter_limit(limiter, buffer.as_mut_ptr(), 4, &raw mut len, error));
-        assert_eq!(buffer.map(|byte| byte as u8), *b"100\0x");
+        let (mut buffer, mut len) = (*b"xxxxx", 0);
+        works(|error| {
+            sprag_limiter_limit(limiter, buffer.as_mut_ptr().cast(), 4, &raw mut len, error)
+        });
+        assert_eq!(&buffer, b"100\0x");
         assert_eq!(len, whole.len());
         works(|error| sprag_limiter_limit(limiter, null_mut(), 0, &raw mut len, error));
         let nowhere = fails(|error| sprag_limiter_limit(limiter, null_mut(), 1, null_mut(), error));
