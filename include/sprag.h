@@ -836,8 +836,6 @@ sprag_status sprag_space_check_all(const sprag_space *space,
 // An open joint limiter. Every call on it is safe from any thread.
 typedef struct sprag_joint_limiter sprag_joint_limiter;
 
-
-
 // The answer of a joint limiter, and the key's state right after it.
 typedef struct sprag_joint_decision {
   // The library's own.
@@ -903,9 +901,10 @@ sprag_status sprag_joint_limiter_limit(const sprag_joint_limiter *joint_limiter,
 // Whether the cost was admitted, by every limit; false for an empty one.
 bool sprag_joint_decision_is_allowed(const sprag_joint_decision *decision);
 
-// Which limit refuses longest, by its place from 0; of two that are as long, the first. SPRAG_NO_PLACE if all admitted
-// the cost, and for an empty one.
-size_t sprag_joint_decision_refused_by(const sprag_joint_decision *decision);
+// Whether a limit refused; if so, writes which one does longest, by its place from 0, to place, unless that is NULL: of two
+// that are as long, the first. False for an empty one.
+bool sprag_joint_decision_refused_by(const sprag_joint_decision *decision,
+                                     size_t *place);
 
 // Writes what the limit at a place, from 0, says for itself to of, and tells whether there is such a limit. Where another
 // one refused and nothing was taken, it allows what it would have admitted. It cannot be given back.

@@ -73,9 +73,6 @@ const FILLED: u64 = 0x6a6f_696e_7421_2121;
 
 const _: () = assert!(size_of::<JointDecision<'static>>() <= 24 * size_of::<u64>());
 
-/// A place among the limits that stands for none.
-pub const SPRAG_NO_PLACE: usize = usize::MAX;
-
 impl sprag_joint_decision {
     /// Fills in the decision at `to`, if that is not NULL.
     ///
@@ -229,17 +226,20 @@ pub unsafe extern "C" fn sprag_joint_decision_is_allowed(
     unsafe { tell(decision, false, |of| of.is_allowed()) }
 }
 
-/// Which limit refuses longest, by its place from 0; of two that are as long, the first. SPRAG_NO_PLACE if all admitted
-/// the cost, and for an empty one.
+/// Whether a limit refused; if so, writes which one does longest, by its place from 0, to place, unless that is NULL: of two
+/// that are as long, the first. False for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_refused_by(
     decision: *const sprag_joint_decision,
-) -> usize {
+    place: *mut usize,
+) -> bool {
     // SAFETY: by every function's contract.
     unsafe {
-        tell(decision, SPRAG_NO_PLACE, |of| {
-            of.refused_by().unwrap_or(SPRAG_NO_PLACE)
-        })
+        let Some(refuses) = tell(decision, None, |of| of.refused_by()) else {
+            return false;
+        };
+        give(place, refuses);
+        true
     }
 }
 
@@ -363,9 +363,12 @@ mod tests {
             assert_eq!(check(1, null_mut()), Ok(SPRAG_OK));
             assert_eq!(check(1, to), Ok(SPRAG_OK));
             assert!(sprag_joint_decision_is_allowed(to));
-            assert_eq!(sprag_joint_decision_refused_by(to), SPRAG_NO_PLACE);
+            let mut place = 77;
+            assert!(!sprag_joint_decision_refused_by(to, &raw mut place));
+            assert_eq!(place, 77);
             assert_eq!(check(1, to), Ok(SPRAG_REFUSED));
-            assert_eq!(sprag_joint_decision_refused_by(to), 0);
+            assert!(sprag_joint_decision_refused_by(to, &raw mut place));
+            assert_eq!(place, 0);
             assert_eq!(sprag_joint_decision_limit(to), 2);
             assert_eq!(sprag_joint_decision_remaining(to), 0);
             assert_eq!(sprag_joint_decision_retry_after_ns(to), SPRAG_SECOND / 2);
@@ -386,7 +389,7 @@ mod tests {
             });
             assert_eq!(refund, SPRAG_REFUND_VOID);
             crate::limiter::sprag_limiter_close(single);
-            for place in [2, SPRAG_NO_PLACE] {
+            for place in [2, usize::MAX] {
                 assert!(!sprag_joint_decision_of(to, place, &raw mut hour));
             }
 
@@ -468,7 +471,7 @@ mod tests {
             let empty: sprag_joint_decision = zeroed();
             for decision in [null(), &raw const empty] {
                 assert!(!sprag_joint_decision_is_allowed(decision));
-                assert_eq!(sprag_joint_decision_refused_by(decision), SPRAG_NO_PLACE);
+                assert!(!sprag_joint_decision_refused_by(decision, null_mut()));
                 assert_eq!(sprag_joint_decision_retry_after_ns(decision), SPRAG_NEVER);
                 assert!(!sprag_joint_decision_of(decision, 0, null_mut()));
             }
