@@ -185,6 +185,9 @@ int sprag_error_os_code(const sprag_error *error);
 // The token of what was lost, or was stale; 0 if this is no such error.
 uint64_t sprag_error_token(const sprag_error *error);
 
+// The highest token that the fence had admitted when it found one stale; 0 if this is no such error.
+uint64_t sprag_error_highest_token(const sprag_error *error);
+
 /*
  * NAMES, KEYS AND VALUES
  *
@@ -572,6 +575,42 @@ sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
                                  sprag_error **error);
 
 /*
+ * FENCES
+ *
+ * A fence stands at the resource's side of a lock: it remembers the highest token that it admitted, and rejects older
+ * ones, so that a holder that was stopped and comes late does no harm. Check each write by its token.
+ */
+
+// An open fence. Every call on it is safe from any thread.
+typedef struct sprag_fence sprag_fence;
+
+// Opens a handle on the fence of a name. It is created when it first admits a token, and stays for as long as the region
+// does.
+sprag_status sprag_fence_open(const sprag_space *space,
+                              const void *name,
+                              size_t name_len,
+                              sprag_fence **fence,
+                              sprag_error **error);
+
+// Closes the handle; NULL is none. The fence stays in its space.
+void sprag_fence_close(sprag_fence *fence);
+
+// Admits a token not lower than the highest admitted, in one step. Tens of nanoseconds; writes nothing if it is the
+// highest itself.
+//
+// SPRAG_ERROR_STALE for a lower token and for 0: sprag_error_highest_token() tells the highest then.
+// SPRAG_ERROR_OUT_OF_RANGE for one above 2^53 - 1, SPRAG_ERROR_FULL where the region has no room for the fence.
+sprag_status sprag_fence_admit(const sprag_fence *fence,
+                               uint64_t token,
+                               sprag_error **error);
+
+// sprag_fence_admit() for a token higher than the highest admitted: each token once.
+sprag_status sprag_fence_admit_once(const sprag_fence *fence, uint64_t token, sprag_error **error);
+
+// The highest token admitted; 0 if none was, and for NULL.
+uint64_t sprag_fence_highest(const sprag_fence *fence);
+
+/*
  * DECISIONS
  *
  * A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs no
@@ -933,6 +972,143 @@ uint64_t sprag_joint_decision_reset_after_ns(const sprag_joint_decision *decisio
 
 // Whether the region had no room for the key, so that an entry shared by all such keys decided; false for an empty one.
 bool sprag_joint_decision_is_overflow(const sprag_joint_decision *decision);
+
+/*
+ * COUNTERS
+ *
+ * A counter is a signed 64-bit number, 0 until somebody changes it, shared by everyone who opens it in the same space. Each
+ * call is one step: all of it happened or nothing did, also if its caller is killed. A counter at 0 takes no room that
+ * another name needs.
+ *
+ * Every change fails with SPRAG_ERROR_FULL or SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another counter,
+ * and with SPRAG_ERROR_COUNTER_OVERFLOW, and the counter stays what it is, where the sum would leave the range of int64_t.
+ */
+
+// An open counter. Every call on it is safe from any thread.
+typedef struct sprag_counter sprag_counter;
+
+// Opens a handle on the counter of a name. Nothing is created before it is changed.
+sprag_status sprag_counter_open(const sprag_space *space,
+                                const void *name,
+                                size_t name_len,
+                                sprag_counter **counter,
+                                sprag_error **error);
+
+// Closes the handle; NULL is none. The counter stays in its space.
+void sprag_counter_close(sprag_counter *counter);
+
+// Adds delta, which may be negative, and writes the sum, unless sum is NULL. Some nanoseconds.
+sprag_status sprag_counter_add(const sprag_counter *counter,
+                               int64_t delta,
+                               int64_t *sum,
+                               sprag_error **error);
+
+// Adds delta if the sum is at least min and at most max: SPRAG_OK, and the sum is written to number; else SPRAG_REFUSED,
+// nothing is changed, and what the counter is at is written there, unless number is NULL. With a min of 0 nobody
+// overdraws, however many try at once. Where the number lies outside already, only what brings it back is added.
+//
+// SPRAG_ERROR_OUT_OF_RANGE if min is above max.
+sprag_status sprag_counter_add_within(const sprag_counter *counter,
+                                      int64_t delta,
+                                      int64_t min,
+                                      int64_t max,
+                                      int64_t *number,
+                                      sprag_error **error);
+
+// Writes the number. A load; nothing is created by looking.
+sprag_status sprag_counter_get(const sprag_counter *counter, int64_t *number, sprag_error **error);
+
+// Sets the number, and writes what it was to was, unless that is NULL. To set it to 0 gives its room back.
+sprag_status sprag_counter_swap(const sprag_counter *counter,
+                                int64_t number,
+                                int64_t *was,
+                                sprag_error **error);
+
+// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is written
+// to was in both cases, unless that is NULL.
+sprag_status sprag_counter_compare_exchange(const sprag_counter *counter,
+                                            int64_t expected,
+                                            int64_t number,
+                                            int64_t *was,
+                                            sprag_error **error);
+
+// Writes the name, as far as it fits, and its length.
+sprag_status sprag_counter_name(const sprag_counter *counter,
+                                void *name,
+                                size_t name_max,
+                                size_t *name_len,
+                                sprag_error **error);
+
+/*
+ * STRIPED COUNTERS
+ *
+ * A striped counter is a counter in several parts, so that threads and processes that add to it at once do not wait for
+ * one another's cache lines. It is the same counter for everyone: who has it open as a plain one adds to the same
+ * number. What needs the whole number has to gather it, about a microsecond, and slows the next few additions down: so
+ * sprag_counter_add(), which tells the sum, is the wrong call for a hot counter. A striped counter is exact, stays for
+ * as long as the region does, also at 0, and takes the room of nine objects.
+ */
+
+// An open striped counter. Every call on it is safe from any thread.
+typedef struct sprag_striped_counter sprag_striped_counter;
+
+// Opens the counter of a name as a striped one, which it is for everyone from then on.
+//
+// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room.
+sprag_status sprag_striped_counter_open(const sprag_space *space,
+                                        const void *name,
+                                        size_t name_len,
+                                        sprag_striped_counter **striped_counter,
+                                        sprag_error **error);
+
+// Closes the handle; NULL is none. The counter stays in its space.
+void sprag_striped_counter_close(sprag_striped_counter *striped_counter);
+
+// Adds delta, which may be negative. The sum is not told: nobody knows it without looking at all parts. Some nanoseconds,
+// by however many at once.
+//
+// SPRAG_ERROR_COUNTER_OVERFLOW as for sprag_counter_add().
+sprag_status sprag_striped_counter_add(const sprag_striped_counter *striped_counter,
+                                       int64_t delta,
+                                       sprag_error **error);
+
+// Adds delta if the sum over all parts is at least min and at most max: SPRAG_OK, and number is not written; else
+// SPRAG_REFUSED, nothing is changed, and what the counter is at is written to number, unless that is NULL. Bounds that
+// most calls share are the fastest; different ones take turns at gathering the whole.
+//
+// SPRAG_ERROR_OUT_OF_RANGE if min is above max.
+sprag_status sprag_striped_counter_add_within(const sprag_striped_counter *striped_counter,
+                                              int64_t delta,
+                                              int64_t min,
+                                              int64_t max,
+                                              int64_t *number,
+                                              sprag_error **error);
+
+// Writes the number: one that the counter had at a moment during the call.
+sprag_status sprag_striped_counter_get(const sprag_striped_counter *striped_counter,
+                                       int64_t *number,
+                                       sprag_error **error);
+
+// Sets the number, and writes what it was to was, unless that is NULL.
+sprag_status sprag_striped_counter_swap(const sprag_striped_counter *striped_counter,
+                                        int64_t number,
+                                        int64_t *was,
+                                        sprag_error **error);
+
+// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is written
+// to was in both cases, unless that is NULL.
+sprag_status sprag_striped_counter_compare_exchange(const sprag_striped_counter *striped_counter,
+                                                    int64_t expected,
+                                                    int64_t number,
+                                                    int64_t *was,
+                                                    sprag_error **error);
+
+// Writes the name, as far as it fits, and its length.
+sprag_status sprag_striped_counter_name(const sprag_striped_counter *striped_counter,
+                                        void *name,
+                                        size_t name_max,
+                                        size_t *name_len,
+                                        sprag_error **error);
 
 #ifdef __cplusplus
 } /* extern "C" */

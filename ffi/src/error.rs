@@ -24,6 +24,7 @@ pub struct sprag_error {
     bounds: Option<[u64; 3]>,
     os_code: c_int,
     token: u64,
+    highest_token: u64,
 }
 
 impl sprag_error {
@@ -41,6 +42,7 @@ impl sprag_error {
             bounds: None,
             os_code: 0,
             token: 0,
+            highest_token: 0,
         };
         let mut argument = None;
         let message = match failure {
@@ -100,6 +102,7 @@ impl sprag_error {
             }
             Error::Stale { stale, .. } => {
                 self.token = stale.token;
+                self.highest_token = stale.highest;
                 None
             }
             Error::Lost { token, .. } | Error::AttemptLost { token, .. } => {
@@ -233,4 +236,11 @@ pub unsafe extern "C" fn sprag_error_os_code(error: *const sprag_error) -> c_int
 pub unsafe extern "C" fn sprag_error_token(error: *const sprag_error) -> u64 {
     // SAFETY: by every function's contract.
     unsafe { error.as_ref() }.map_or(0, |error| error.token)
+}
+
+/// The highest token that the fence had admitted when it found one stale; 0 if this is no such error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_error_highest_token(error: *const sprag_error) -> u64 {
+    // SAFETY: by every function's contract.
+    unsafe { error.as_ref() }.map_or(0, |error| error.highest_token)
 }

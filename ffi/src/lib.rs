@@ -32,8 +32,10 @@ mod border;
 pub mod bytes;
 pub mod check_all;
 pub mod clock;
+pub mod counter;
 pub mod decision;
 pub mod error;
+pub mod fence;
 pub mod hold;
 pub mod joint;
 pub mod limiter;
@@ -43,5 +45,6 @@ pub mod overrides;
 pub mod owner;
 pub mod space;
 pub mod status;
+pub mod striped;
 #[cfg(test)]
 mod testing;

@@ -21,7 +21,10 @@ pub(crate) struct Options {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
     // What the rows of calls through C load.
     let library = ["build", "--release", "-p", "sprag-ffi"];
-    if !Cargo::new(workspace.root(), &library).foreground()?.success() {
+    if !Cargo::new(workspace.root(), &library)
+        .foreground()?
+        .success()
+    {
         return Ok(false);
     }
     let mut args = vec![

@@ -26,11 +26,14 @@ const SECTIONS: &[&str] = &[
     "owner",
     "hold",
     "lock",
+    "fence",
     "decision",
     "limiter",
     "overrides",
     "check_all",
     "joint",
+    "counter",
+    "striped",
 ];
 
 /// Writes the header, or tells whether it is up to date.
