@@ -454,10 +454,10 @@ sprag_status sprag_hold_detach(sprag_hold *hold,
 typedef struct sprag_lock sprag_lock;
 
 // Nanoseconds in a millisecond: 5 * SPRAG_MILLISECOND.
-#define SPRAG_MILLISECOND 1000000
+#define SPRAG_MILLISECOND UINT64_C(1000000)
 
 // Nanoseconds in a second.
-#define SPRAG_SECOND 1000000000
+#define SPRAG_SECOND UINT64_C(1000000000)
 
 // A timeout that never ends.
 #define SPRAG_FOREVER UINT64_MAX

@@ -107,7 +107,8 @@ fn declarations(workspace: &Workspace, file: &str, source: &str) -> Result<Strin
     bindings.write(&mut bytes);
     let text = String::from_utf8(bytes)
         .map_err(|error| format!("cbindgen wrote no text for {file}: {error}"))?;
-    let declared = without_c23(&text).map(plain);
+    let long = long_constants(source);
+    let declared = without_c23(&text).map(|line| widened(plain(line), &long));
     Ok(declared.fold(opaque_types(source), |all, line| all + &line + "\n"))
 }
 
@@ -152,6 +153,29 @@ fn plain(line: &str) -> String {
     }
 }
 
+/// The constants of a file that have 64 bits.
+fn long_constants(source: &str) -> Vec<&str> {
+    source
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub const ")?.split_once(": u64 ="))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// A line in which one of those keeps its width: a number alone is an int in C, and `5 * SPRAG_SECOND` would overflow.
+fn widened(line: String, long: &[&str]) -> String {
+    let defined = line
+        .strip_prefix("#define ")
+        .and_then(|rest| rest.split_once(' '))
+        .filter(|(name, value)| {
+            long.contains(name) && value.bytes().all(|byte| byte.is_ascii_digit())
+        });
+    match defined {
+        Some((name, value)) => format!("#define {name} UINT64_C({value})"),
+        None => line,
+    }
+}
+
 /// The types that a file declares by `opaque!`, which `cbindgen` does not see through.
 fn opaque_types(source: &str) -> String {
     let mut text = String::new();
@@ -168,4 +192,24 @@ fn opaque_types(source: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_of_64_bits_keeps_its_width() {
+        let source = "pub const A: u64 = 5;\npub const B: u32 = 5;\npub const C: u64 = u64::MAX;\n";
+        let lines = ["#define A 5", "#define B 5", "#define C UINT64_MAX"];
+        let lines = lines.map(|line| widened(line.to_owned(), &long_constants(source)));
+        assert_eq!(
+            lines,
+            [
+                "#define A UINT64_C(5)",
+                "#define B 5",
+                "#define C UINT64_MAX"
+            ]
+        );
+    }
 }
