@@ -348,20 +348,24 @@ impl Hold<'_> {
         self.end()
     }
 
+    /// [`release`](Self::release) in place, after which there is nothing to do but to drop it: for hosts that keep holds in
+    /// memory of their own.
+    #[doc(hidden)]
     #[inline(always)]
-    fn end(&mut self) -> Result<()> {
-        let grant = self.take_grant();
+    pub fn end(&mut self) -> Result<()> {
         // The renewal stops before the release, so that it never sees a hold that is not there.
         if self.kept.is_some() {
             self.stop_renewal();
         }
         let inner = &*self.space;
-        inner.check_process()?;
-        if release(inner, &grant) {
-            Ok(())
-        } else {
-            Err(lost(inner, grant, self.name_hash))
-        }
+        // Field by field where it is: a copy of the whole would be read wider than it was written just now, and wait.
+        let ended = match inner.check_process() {
+            Ok(()) if release(inner, &self.grant) => Ok(()),
+            Ok(()) => Err(lost(inner, self.grant, self.name_hash)),
+            Err(error) => Err(error),
+        };
+        self.grant.token = 0;
+        ended
     }
 
     #[cold]

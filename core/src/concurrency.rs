@@ -252,7 +252,7 @@ impl Engine {
         let Some(index) = grant.permit() else {
             return false;
         };
-        let (member, serial) = (Permit::decode(grant.word), || self.serial_of(limiter));
+        let (member, serial) = (Permit::decode(grant.word()), || self.serial_of(limiter));
         let stands = self.verdict(index, member, serial, now_ns) == Verdict::Stands;
         if !stands {
             // Whoever is to be woken by that finds out at the next look.

@@ -74,8 +74,9 @@ pub struct Grant {
     pub deadline_ns: u64,
     /// The lock's cell; with [`BY_PERMIT`], the index of a permit.
     cell: u32,
-    /// The lock's word as the grant left it: what a release that meets no one expects. Or the permit's.
-    pub(crate) word: u128,
+    /// The lock's word as the grant left it: what a release that meets no one expects. Or the permit's. In halves, low
+    /// one first, so that a grant lies wherever a word may, as in a C program's memory.
+    halves: [u64; 2],
 }
 
 /// Set in a grant whose hold is a permit.
@@ -84,7 +85,7 @@ const BY_PERMIT: u32 = 1 << 31;
 impl Grant {
     /// Who holds it: a grant says nothing any more once its hold was handed to another.
     fn by(&self) -> Option<SessionId> {
-        State::decode(self.word).holder
+        State::decode(self.word()).holder
     }
 
     pub(crate) fn of_permit(token: u64, index: u32, word: u128) -> Self {
@@ -92,8 +93,13 @@ impl Grant {
             token,
             deadline_ns: Permit::decode(word).until_us * 1_000,
             cell: index | BY_PERMIT,
-            word,
+            halves: halves(word),
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn word(&self) -> u128 {
+        u128::from(self.halves[0]) | u128::from(self.halves[1]) << 64
     }
 
     /// Whether it is in the lock's own word, and so never shared.
@@ -109,10 +115,16 @@ impl Grant {
     /// The cell of the lock or semaphore.
     pub(crate) fn cell(&self) -> u32 {
         match self.permit() {
-            Some(_) => Permit::decode(self.word).cell,
+            Some(_) => Permit::decode(self.word()).cell,
             None => self.cell,
         }
     }
+}
+
+/// The halves of a word, low one first.
+#[inline(always)]
+fn halves(word: u128) -> [u64; 2] {
+    [word as u64, (word >> 64) as u64]
 }
 
 /// What a hold is of, beside its name.
@@ -314,7 +326,7 @@ impl Engine {
             token,
             deadline_ns: until_us * 1_000,
             cell,
-            word: after,
+            halves: halves(after),
         })
     }
 
@@ -354,17 +366,17 @@ impl Engine {
         // did comes before; pairs with the next grant's acquire.
         let freed = LIVE | u128::from(grant.token) << TOKEN;
         let word = self.objects.state(&self.region, grant.cell);
-        if grant.word & QUEUE == 0 && word.compare_exchange(grant.word, freed).is_ok() {
+        if grant.word() & QUEUE == 0 && word.compare_exchange(grant.word(), freed).is_ok() {
             return Released::Done { wake: None };
         }
-        self.release_grant_slowly(grant.cell, grant.token, grant.word, now_ns())
+        self.release_grant_slowly(grant.cell, grant.token, grant.word(), now_ns())
     }
 
     /// Whether the hold is still the lock's. One load; `is_valid` by the holder's own deadline is
     /// cheaper still and needs no region.
     pub fn is_held(&self, grant: &Grant, now_ns: u64) -> bool {
         if let Some(index) = grant.permit() {
-            return self.is_permit_held(index, grant.word, now_ns / 1_000);
+            return self.is_permit_held(index, grant.word(), now_ns / 1_000);
         }
         let state = self.lock_word(grant.cell).load();
         let lock = State::decode(state);

@@ -17,7 +17,7 @@ use crate::options::{Options, read};
 use crate::status::sprag_status::{self, SPRAG_BUSY, SPRAG_OK};
 use sprag::{Hold, HoldAll, HoldOf, KeepAlive, OwnerHold};
 use std::ffi::c_void;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -41,7 +41,10 @@ const OTHER: u64 = 0x686f_6c64_206f_7468;
 /// The same: a call on it panicked.
 const POISONED: u64 = 0x686f_6c64_2070_6f69;
 
-const _: () = assert!(size_of::<Hold<'static>>() <= 18 * size_of::<u64>());
+const _: () = {
+    assert!(size_of::<Hold<'static>>() <= 18 * size_of::<u64>());
+    assert!(align_of::<Hold<'static>>() <= align_of::<sprag_hold>());
+};
 
 /// A hold of another kind than most.
 pub(crate) enum Other {
@@ -55,11 +58,72 @@ pub(crate) enum Other {
     OwnerSeveral(HoldOf<HoldAll<'static>>),
 }
 
-/// What a hold turns out to be.
-enum Held<'h> {
+/// Where what a hold is lies: in its words, or in a box.
+#[derive(Clone, Copy)]
+enum Held {
+    One(*mut Hold<'static>),
+    Other(*mut Other),
+}
+
+/// A hold that is changed.
+enum Changed<'h> {
     One(&'h mut Hold<'static>),
     Owner(&'h mut OwnerHold<'static>),
     Several(&'h mut HoldAll<'static>),
+}
+
+/// A hold that is looked at.
+enum Seen<'h> {
+    One(&'h Hold<'static>),
+    Owner(&'h OwnerHold<'static>),
+    Several(&'h HoldAll<'static>),
+}
+
+impl Held {
+    /// The hold, to change it.
+    ///
+    /// # Safety
+    ///
+    /// It is there for `'h`, and nothing else touches it.
+    #[inline(always)]
+    unsafe fn change<'h>(self) -> Changed<'h> {
+        match self {
+            // SAFETY: by this function's contract.
+            Self::One(hold) => Changed::One(unsafe { &mut *hold }),
+            // SAFETY: by this function's contract.
+            Self::Other(other) => match unsafe { &mut *other } {
+                Other::Owner(hold) => Changed::Owner(hold),
+                Other::Coarse(hold) => Changed::One(hold),
+                Other::Several(hold) => Changed::Several(hold),
+                Other::OwnerSeveral(hold) => Changed::Several(hold),
+            },
+        }
+    }
+
+    /// The hold, to look at it.
+    ///
+    /// # Safety
+    ///
+    /// It is there for `'h`, and nothing changes it.
+    #[inline(always)]
+    unsafe fn see<'h>(self) -> Seen<'h> {
+        match self {
+            // SAFETY: by this function's contract.
+            Self::One(hold) => Seen::One(unsafe { &*hold }),
+            // SAFETY: by this function's contract.
+            Self::Other(other) => match unsafe { &*other } {
+                Other::Owner(hold) => Seen::Owner(hold),
+                Other::Coarse(hold) => Seen::One(hold),
+                Other::Several(hold) => Seen::Several(hold),
+                Other::OwnerSeveral(hold) => Seen::Several(hold),
+            },
+        }
+    }
+}
+
+/// The highest token of several: that of the lock that leads.
+fn leading(hold: &HoldAll<'static>) -> u64 {
+    hold.tokens().iter().copied().max().unwrap_or(0)
 }
 
 const NOT_OF_SEVERAL: Failure = Failure::Unsupported(
@@ -77,14 +141,11 @@ impl sprag_hold {
     /// `to` may be written.
     #[inline(always)]
     pub(crate) unsafe fn fill(to: *mut Self, hold: Hold<'static>) {
-        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a word's, that of
-        // the library's may be greater.
+        // SAFETY: it may be written, and has room enough and the alignment, as asserted above.
         unsafe {
             (&raw mut (*to).token).write(hold.token());
             (&raw mut (*to).private_state).write(PLAIN);
-            Self::words(to)
-                .cast::<Hold<'static>>()
-                .write_unaligned(hold);
+            Self::words(to).cast::<Hold<'static>>().write(hold);
         }
     }
 
@@ -107,7 +168,7 @@ impl sprag_hold {
             (&raw mut (*to).private_state).write(OTHER);
             Self::words(to)
                 .cast::<*mut Other>()
-                .write_unaligned(Box::into_raw(other));
+                .write(Box::into_raw(other));
         }
     }
 
@@ -122,96 +183,56 @@ impl sprag_hold {
         unsafe { (&raw mut (*at).private_words).cast() }
     }
 
-    /// What `act` comes to with the hold at `at`, which it may change if `is_changed`.
+    /// Leaves nothing at `at`.
     ///
     /// # Safety
     ///
-    /// `at` is NULL, or a hold that may be read, with a state of the above only if this library wrote it; and that may be
-    /// written if `is_changed`. If not, `act` must not change it.
+    /// `at` may be written, and what was there is somebody's.
     #[inline(always)]
-    unsafe fn with<T>(
-        at: *mut Self,
-        is_changed: bool,
-        act: impl FnOnce(Held<'_>) -> T,
-    ) -> Result<T, Failure> {
+    unsafe fn empty(at: *mut Self) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            (*at).private_state = 0;
+            (*at).token = 0;
+        }
+    }
+
+    /// What the hold at `at` is.
+    ///
+    /// # Safety
+    ///
+    /// `at` is NULL, or a hold that may be read, with a state of the above only if this library wrote it; and what is given
+    /// here is used before anything else touches it, to look only if others look.
+    #[inline(always)]
+    unsafe fn held(at: *mut Self) -> Result<Held, Failure> {
         if at.is_null() {
             return Err(Failure::Null("hold"));
         }
         // SAFETY: by this function's contract.
         let (state, words) = unsafe { ((*at).private_state, Self::words(at)) };
         match state {
-            PLAIN => {
-                let words = words.cast::<Hold<'static>>();
-                // SAFETY: the state says what was written there. The copy is not dropped, and where it was changed takes the
-                // place of what it is a copy of.
-                let mut hold = ManuallyDrop::new(unsafe { words.read_unaligned() });
-                let result = act(Held::One(&mut hold));
-                if is_changed {
-                    // SAFETY: it may be written, by this function's contract.
-                    unsafe { words.write_unaligned(ManuallyDrop::into_inner(hold)) };
-                }
-                Ok(result)
-            }
-            OTHER => {
-                // SAFETY: the state says what was written there: a box, which is this hold's alone.
-                let other: &mut Other =
-                    unsafe { &mut *words.cast::<*mut Other>().read_unaligned() };
-                Ok(act(match other {
-                    Other::Owner(hold) => Held::Owner(hold),
-                    Other::Coarse(hold) => Held::One(hold),
-                    Other::Several(hold) => Held::Several(hold),
-                    Other::OwnerSeveral(hold) => Held::Several(hold),
-                }))
-            }
+            PLAIN => Ok(Held::One(words.cast())),
+            // SAFETY: the state says what was written there.
+            OTHER => Ok(Held::Other(unsafe { words.cast::<*mut Other>().read() })),
             POISONED => Err(Failure::Poisoned),
             _ => Err(Failure::Empty("hold")),
         }
-    }
-
-    /// Takes the hold at `at` out, which is empty then.
-    ///
-    /// # Safety
-    ///
-    /// As for [`with`](Self::with), and it may be written.
-    #[inline(always)]
-    unsafe fn take(at: *mut Self) -> Result<Taken, Failure> {
-        if at.is_null() {
-            return Err(Failure::Null("hold"));
-        }
-        // SAFETY: by this function's contract.
-        let (state, words) = unsafe { ((*at).private_state, Self::words(at)) };
-        let taken = match state {
-            // SAFETY: the state says what was written there; it is not used again, since the state is changed below.
-            PLAIN => Taken::One(unsafe { words.cast::<Hold<'static>>().read_unaligned() }),
-            OTHER => {
-                // SAFETY: the same, and that it came from a box.
-                Taken::Other(unsafe { Box::from_raw(words.cast::<*mut Other>().read_unaligned()) })
-            }
-            POISONED => return Err(Failure::Poisoned),
-            _ => return Err(Failure::Empty("hold")),
-        };
-        // SAFETY: by this function's contract.
-        unsafe {
-            (*at).private_state = 0;
-            (*at).token = 0;
-        }
-        Ok(taken)
     }
 
     /// A call on the hold at `at`, which may change it; it is poisoned if it panics.
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with), and it may be written.
+    /// As for [`held`](Self::held), and it may be written.
     unsafe fn on(
         at: *mut Self,
         error: *mut *mut sprag_error,
-        act: impl FnOnce(Held<'_>) -> Outcome,
+        act: impl FnOnce(Changed<'_>) -> Outcome,
     ) -> sprag_status {
         guarded(
             error,
-            // SAFETY: by this function's contract.
-            || unsafe { Self::with(at, true, act)? },
+            // SAFETY: by this function's contract: it is this call's alone.
+            || act(unsafe { Self::held(at)?.change() }),
             || {
                 // SAFETY: by this function's contract; NULL does not panic.
                 unsafe { (*at).private_state = POISONED }
@@ -223,11 +244,13 @@ impl sprag_hold {
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with), and `of` only looks.
+    /// As for [`held`](Self::held).
     #[inline(always)]
-    unsafe fn tell<T: Copy>(at: *const Self, otherwise: T, of: impl FnOnce(Held<'_>) -> T) -> T {
-        // SAFETY: by this function's contract.
-        let told = || unsafe { Self::with(at.cast_mut(), false, of) };
+    unsafe fn tell<T: Copy>(at: *const Self, otherwise: T, of: impl FnOnce(Seen<'_>) -> T) -> T {
+        let told = || {
+            // SAFETY: by this function's contract; `of` only looks.
+            unsafe { Self::held(at.cast_mut()).map(|held| of(held.see())) }
+        };
         match catch_unwind(AssertUnwindSafe(told)) {
             Ok(Ok(told)) => told,
             Ok(Err(_)) => otherwise,
@@ -239,17 +262,6 @@ impl sprag_hold {
     }
 }
 
-/// What was taken out of a hold.
-enum Taken {
-    One(Hold<'static>),
-    Other(Box<Other>),
-}
-
-/// The highest token of several: that of the lock that leads.
-fn leading(hold: &HoldAll<'static>) -> u64 {
-    hold.tokens().iter().copied().max().unwrap_or(0)
-}
-
 /// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has taken
 /// it since. One whose lease is over is released all the same while nobody has.
 #[unsafe(no_mangle)]
@@ -258,10 +270,23 @@ pub unsafe extern "C" fn sprag_hold_release(
     error: *mut *mut sprag_error,
 ) -> sprag_status {
     call(error, || {
-        // SAFETY: by every function's contract.
-        match unsafe { sprag_hold::take(hold)? } {
-            Taken::One(hold) => hold.release()?,
-            Taken::Other(other) => match *other {
+        // SAFETY: by every function's contract: it is this call's alone, here and below.
+        let held = unsafe { sprag_hold::held(hold)? };
+        // SAFETY: as above. From here on it is empty, whatever comes of it.
+        unsafe { sprag_hold::empty(hold) };
+        match held {
+            Held::One(one) => {
+                // SAFETY: as above, and as it is empty, this is the last that is done with it. In place, since what is copied
+                // would wait for the acquire's writes.
+                let ended = unsafe {
+                    let ended = (*one).end();
+                    one.drop_in_place();
+                    ended
+                };
+                ended?;
+            }
+            // SAFETY: as above; it came from a box.
+            Held::Other(other) => match *unsafe { Box::from_raw(other) } {
                 Other::Owner(hold) => hold.release()?,
                 Other::Coarse(hold) => hold.into_inner().release()?,
                 Other::Several(hold) => hold.release()?,
@@ -281,9 +306,9 @@ pub unsafe extern "C" fn sprag_hold_is_valid(hold: *const sprag_hold) -> bool {
     // SAFETY: by every function's contract.
     unsafe {
         sprag_hold::tell(hold, false, |held| match held {
-            Held::One(hold) => hold.is_valid(),
-            Held::Owner(hold) => hold.is_valid(),
-            Held::Several(hold) => hold.is_valid(),
+            Seen::One(hold) => hold.is_valid(),
+            Seen::Owner(hold) => hold.is_valid(),
+            Seen::Several(hold) => hold.is_valid(),
         })
     }
 }
@@ -294,9 +319,9 @@ pub unsafe extern "C" fn sprag_hold_is_held(hold: *const sprag_hold) -> bool {
     // SAFETY: by every function's contract.
     unsafe {
         sprag_hold::tell(hold, false, |held| match held {
-            Held::One(hold) => hold.is_held(),
-            Held::Owner(hold) => hold.is_held(),
-            Held::Several(hold) => hold.is_held(),
+            Seen::One(hold) => hold.is_held(),
+            Seen::Owner(hold) => hold.is_held(),
+            Seen::Several(hold) => hold.is_held(),
         })
     }
 }
@@ -307,9 +332,9 @@ pub unsafe extern "C" fn sprag_hold_is_shared(hold: *const sprag_hold) -> bool {
     // SAFETY: by every function's contract.
     unsafe {
         sprag_hold::tell(hold, false, |held| match held {
-            Held::One(hold) => hold.is_shared(),
-            Held::Owner(hold) => hold.is_shared(),
-            Held::Several(_) => false,
+            Seen::One(hold) => hold.is_shared(),
+            Seen::Owner(hold) => hold.is_shared(),
+            Seen::Several(_) => false,
         })
     }
 }
@@ -320,9 +345,9 @@ pub unsafe extern "C" fn sprag_hold_lease_left_ns(hold: *const sprag_hold) -> u6
     // SAFETY: by every function's contract.
     let left = unsafe {
         sprag_hold::tell(hold, Duration::ZERO, |held| match held {
-            Held::One(hold) => hold.lease_left(),
-            Held::Owner(hold) => hold.lease_left(),
-            Held::Several(hold) => hold.lease_left(),
+            Seen::One(hold) => hold.lease_left(),
+            Seen::Owner(hold) => hold.lease_left(),
+            Seen::Several(hold) => hold.lease_left(),
         })
     };
     u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
@@ -352,11 +377,11 @@ pub unsafe extern "C" fn sprag_hold_tokens(
         };
         // SAFETY: by every function's contract; here it is only looked at.
         unsafe {
-            sprag_hold::with(hold.cast_mut(), false, |held| match held {
-                Held::One(hold) => write(&[hold.token()]),
-                Held::Owner(hold) => write(&[hold.token()]),
-                Held::Several(hold) => write(hold.tokens()),
-            })?;
+            match sprag_hold::held(hold.cast_mut())?.see() {
+                Seen::One(hold) => write(&[hold.token()]),
+                Seen::Owner(hold) => write(&[hold.token()]),
+                Seen::Several(hold) => write(hold.tokens()),
+            }
         }
         Ok(SPRAG_OK)
     })
@@ -372,9 +397,9 @@ pub unsafe extern "C" fn sprag_hold_renew(
     unsafe {
         sprag_hold::on(hold, error, |held| {
             match held {
-                Held::One(hold) => hold.renew()?,
-                Held::Owner(hold) => hold.renew()?,
-                Held::Several(hold) => hold.renew()?,
+                Changed::One(hold) => hold.renew()?,
+                Changed::Owner(hold) => hold.renew()?,
+                Changed::Several(hold) => hold.renew()?,
             }
             Ok(SPRAG_OK)
         })
@@ -393,9 +418,9 @@ pub unsafe extern "C" fn sprag_hold_extend(
     unsafe {
         sprag_hold::on(hold, error, |held| {
             match held {
-                Held::One(hold) => hold.extend(ttl)?,
-                Held::Owner(hold) => hold.extend(ttl)?,
-                Held::Several(hold) => hold.extend(ttl)?,
+                Changed::One(hold) => hold.extend(ttl)?,
+                Changed::Owner(hold) => hold.extend(ttl)?,
+                Changed::Several(hold) => hold.extend(ttl)?,
             }
             Ok(SPRAG_OK)
         })
@@ -483,9 +508,9 @@ pub unsafe extern "C" fn sprag_hold_keep_alive(
             let callback = Arc::new(Callback {
                 on_lost: options.on_lost,
                 token: match &held {
-                    Held::One(hold) => hold.token(),
-                    Held::Owner(hold) => hold.token(),
-                    Held::Several(hold) => leading(hold),
+                    Changed::One(hold) => hold.token(),
+                    Changed::Owner(hold) => hold.token(),
+                    Changed::Several(hold) => leading(hold),
                 },
                 context: options.context,
                 free_context: options.free_context,
@@ -500,9 +525,9 @@ pub unsafe extern "C" fn sprag_hold_keep_alive(
                 keep.at_most = Duration::from_nanos(options.at_most_ns);
             }
             let kept = match held {
-                Held::One(hold) => hold.keep_alive(keep),
-                Held::Owner(hold) => hold.keep_alive(keep),
-                Held::Several(hold) => hold.keep_alive(keep),
+                Changed::One(hold) => hold.keep_alive(keep),
+                Changed::Owner(hold) => hold.keep_alive(keep),
+                Changed::Several(hold) => hold.keep_alive(keep),
             };
             if kept.is_err() {
                 // Relaxed: whoever drops the last share of it synchronises with those who dropped theirs.
@@ -528,11 +553,11 @@ pub unsafe extern "C" fn sprag_hold_upgrade(
     unsafe {
         sprag_hold::on(hold, error, |held| {
             let (is_alone, token) = match held {
-                Held::One(one) if timeout_ns == 0 => (one.try_upgrade()?, one.token()),
-                Held::One(one) => (one.upgrade_timeout(timeout)?, one.token()),
-                Held::Owner(one) if timeout_ns == 0 => (one.try_upgrade()?, one.token()),
-                Held::Owner(one) => (one.upgrade_timeout(timeout)?, one.token()),
-                Held::Several(_) => return Err(NOT_OF_SEVERAL),
+                Changed::One(one) if timeout_ns == 0 => (one.try_upgrade()?, one.token()),
+                Changed::One(one) => (one.upgrade_timeout(timeout)?, one.token()),
+                Changed::Owner(one) if timeout_ns == 0 => (one.try_upgrade()?, one.token()),
+                Changed::Owner(one) => (one.upgrade_timeout(timeout)?, one.token()),
+                Changed::Several(_) => return Err(NOT_OF_SEVERAL),
             };
             (*hold).token = token;
             Ok(if is_alone { SPRAG_OK } else { SPRAG_BUSY })
@@ -550,9 +575,9 @@ pub unsafe extern "C" fn sprag_hold_downgrade(
     unsafe {
         sprag_hold::on(hold, error, |held| {
             match held {
-                Held::One(hold) => hold.downgrade()?,
-                Held::Owner(hold) => hold.downgrade()?,
-                Held::Several(_) => return Err(NOT_OF_SEVERAL),
+                Changed::One(hold) => hold.downgrade()?,
+                Changed::Owner(hold) => hold.downgrade()?,
+                Changed::Several(_) => return Err(NOT_OF_SEVERAL),
             }
             Ok(SPRAG_OK)
         })
@@ -569,23 +594,28 @@ pub unsafe extern "C" fn sprag_hold_detach(
 ) -> sprag_status {
     call(error, || {
         wanted(token, "token")?;
-        // SAFETY: by every function's contract; here it is only looked at.
-        unsafe {
-            sprag_hold::with(hold, false, |held| match held {
-                Held::One(_) => Ok(()),
-                Held::Owner(_) => Err(NOT_OF_OWNERS),
-                Held::Several(_) => Err(NOT_OF_SEVERAL),
-            })??;
+        // SAFETY: by every function's contract: it is this call's alone, here and below.
+        let held = unsafe { sprag_hold::held(hold)? };
+        // SAFETY: as above.
+        match unsafe { held.see() } {
+            Seen::One(_) => {}
+            Seen::Owner(_) => return Err(NOT_OF_OWNERS),
+            Seen::Several(_) => return Err(NOT_OF_SEVERAL),
         }
-        // SAFETY: by every function's contract.
-        let taken = match unsafe { sprag_hold::take(hold)? } {
-            Taken::One(hold) => hold,
-            Taken::Other(other) => match *other {
+        // SAFETY: as above. From here on it is empty, whatever comes of it.
+        unsafe { sprag_hold::empty(hold) };
+        let one = match held {
+            // SAFETY: as above, and as it is empty, nobody reads it again.
+            Held::One(one) => unsafe { one.read() },
+            // SAFETY: as above; it came from a box.
+            Held::Other(other) => match *unsafe { Box::from_raw(other) } {
                 Other::Coarse(hold) => hold.into_inner(),
-                _ => return Err(NOT_OF_OWNERS),
+                Other::Owner(_) | Other::Several(_) | Other::OwnerSeveral(_) => {
+                    return Err(NOT_OF_OWNERS);
+                }
             },
         };
-        let detached = taken.detach()?;
+        let detached = one.detach()?;
         // SAFETY: by every function's contract.
         unsafe { give(token, detached) };
         Ok(SPRAG_OK)

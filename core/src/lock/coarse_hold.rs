@@ -4,7 +4,7 @@
 
 use super::coarse::Coarse;
 use super::engaged::is_engaged;
-use super::{Broken, Grant, LockStatus, Released, State};
+use super::{Broken, Grant, LockStatus, Released, State, halves};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::object::serial;
@@ -39,11 +39,13 @@ impl Engine {
             deadline_ns: state.time_us * 1_000,
             cell,
             // As `decide` has it: there is more to free than this word.
-            word: State {
-                queue: true,
-                ..state
-            }
-            .encode(),
+            halves: halves(
+                State {
+                    queue: true,
+                    ..state
+                }
+                .encode(),
+            ),
         }))
     }
 

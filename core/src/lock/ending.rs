@@ -5,7 +5,7 @@
 
 use super::coarse::COARSE;
 use super::engaged::{Engaged, is_engaged};
-use super::{Grant, HoldOf, Released, State};
+use super::{Grant, HoldOf, Released, State, halves};
 use crate::engine::Engine;
 use crate::object::Kind;
 use crate::object::{Name, Object, Objects, serial};
@@ -28,7 +28,7 @@ impl Engine {
             token,
             deadline_ns: 0,
             cell,
-            word,
+            halves: halves(word),
         };
         if let Some(index) = grant.permit() {
             return self.release_by_permit(index, word, now_ns);

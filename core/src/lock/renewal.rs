@@ -2,7 +2,7 @@
 //!
 //! Owns the exchanges that keep a token and change its lease or its holder. Grants and frees nothing.
 
-use super::{Grant, HoldOf, Renewed, State, check_lease, until_us};
+use super::{Grant, HoldOf, Renewed, State, check_lease, halves, until_us};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::object::Name;
@@ -54,7 +54,7 @@ impl Engine {
             return Ok(Renewed::of(renewed));
         };
         check_lease(lease_ns)?;
-        let renewed = self.renew_permit(index, grant.word, to, now_ns, lease_ns);
+        let renewed = self.renew_permit(index, grant.word(), to, now_ns, lease_ns);
         Ok(renewed.map_or(Renewed::NotHeld, |permit| {
             Renewed::Until(permit.until_us * 1_000)
         }))
@@ -107,7 +107,7 @@ impl Engine {
             token: of_hold,
             deadline_ns: state.time_us * 1_000,
             cell,
-            word: state.encode(),
+            halves: halves(state.encode()),
         }))
     }
 

@@ -84,7 +84,7 @@ impl Engine {
         let Some(index) = grant.permit() else {
             return Ok(Upgrade::NotHeld);
         };
-        let by = Permit::decode(grant.word).by;
+        let by = Permit::decode(grant.word()).by;
         let asker = Asker {
             by,
             number: None,
@@ -108,7 +108,7 @@ impl Engine {
             match pool.mode() {
                 // It has what it wants, but for the lease.
                 Mode::Exclusive(own) if own == index => {
-                    let renewed = self.extend_permit(index, grant.word, now_ns, lease_ns);
+                    let renewed = self.extend_permit(index, grant.word(), now_ns, lease_ns);
                     return Ok(renewed.map_or(Upgrade::NotHeld, |permit| {
                         Upgrade::Granted(Grant::of_permit(pool.token, index, permit.encode()))
                     }));
@@ -162,7 +162,7 @@ impl Engine {
     ) -> Option<Grant> {
         let index = grant.permit()?;
         // The lease first: once that is over, so is the hold. Never shortened: the exchange below may fail.
-        let permit = self.extend_permit(index, grant.word, asker.now_ns, asker.lease_ns)?;
+        let permit = self.extend_permit(index, grant.word(), asker.now_ns, asker.lease_ns)?;
         let before = self.permit_token(index).load(Relaxed);
         let pool = Pool::decode(found.state);
         let token = pool.token + 1;
@@ -233,7 +233,7 @@ impl Engine {
             // a later one which has the same. An upgrade goes with its hold, should that be handed on.
             let is_its = match from {
                 Mode::Exclusive(_) => self.is_held(grant, now_ns),
-                _ => self.is_permit_of(index, grant.word),
+                _ => self.is_permit_of(index, grant.word()),
             };
             if !is_pooled(raw) || pool.mode() != from || !is_its {
                 return None;

@@ -6,7 +6,7 @@
 
 use super::coarse::{COARSE, Coarse, looks};
 use super::engaged::{Engaged, Role, is_engaged};
-use super::{Grant, State};
+use super::{Grant, State, halves};
 use crate::admission::{Answer, Asker, is_queued};
 use crate::engine::Engine;
 use crate::error::Result;
@@ -193,11 +193,13 @@ impl Engine {
                     deadline_ns: until_us * 1_000,
                     cell: leader,
                     // With *queue* set, so that no release takes it for one of a single lock.
-                    word: State {
-                        queue: true,
-                        ..held
-                    }
-                    .encode(),
+                    halves: halves(
+                        State {
+                            queue: true,
+                            ..held
+                        }
+                        .encode(),
+                    ),
                 });
             }
         }
