@@ -158,7 +158,7 @@ fn property_15_a_late_leaver_takes_nobody_else_out() {
     let (cell, index) = (first.cell(), first.permit().unwrap());
     // Stopped: it decided that its hold is over, and has not left.
     let end = |permit: Permit| Some(permit.in_phase(ENDED));
-    let ended = engine.change_permit(index, first.word, end).unwrap();
+    let ended = engine.change_permit(index, first.word(), end).unwrap();
     // Another needs the room, and takes it out.
     let other = another(&engine);
     assert!(engine.is_held(&get(&engine, Wants::Exclusive, other, 0), 0));
@@ -228,7 +228,7 @@ fn property_3_a_token_that_comes_late_is_not_noted_for_the_next_hold() {
     let (engine, me) = engine(ONE);
     let first = share(&engine, me, 0);
     let index = first.permit().unwrap();
-    let permit = Permit::decode(first.word);
+    let permit = Permit::decode(first.word());
     // Stopped before it noted what it was upgraded to; others come, among them one whose lock had the
     // same token.
     engine.release(&first, || 0);
