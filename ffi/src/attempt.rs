@@ -1,10 +1,10 @@
 //! # Attempts
 //!
-//! A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in by
-//! sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by sprag_attempt_finish() or
-//! sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and has the next one told that
-//! one ended unfinished; one that is forgotten ends with its deadline, or with the space. An attempt of zero bytes is
-//! empty.
+//! A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in
+//! by sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by
+//! sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and
+//! has the next one told that one ended unfinished; one that is forgotten ends with its deadline, or with the
+//! space. An attempt of zero bytes is empty.
 //!
 //! An attempt is for one thread at a time.
 
@@ -27,7 +27,7 @@ pub struct sprag_attempt {
     /// The library's own.
     pub private_state: u64,
     /// The library's own.
-    pub private_words: [MaybeUninit<u64>; 22],
+    pub private_words: [MaybeUninit<u64>; 18],
 }
 
 /// What tells an attempt that was filled in from memory that was not, or is empty.
@@ -35,7 +35,7 @@ const FILLED: u64 = 0x6174_7465_6d70_7421;
 /// The same: a call on it panicked.
 const POISONED: u64 = 0x6174_7465_6d70_6f69;
 
-const _: () = assert!(size_of::<Attempt<'static>>() <= 22 * size_of::<u64>());
+const _: () = assert!(size_of::<Attempt<'static>>() <= 18 * size_of::<u64>());
 
 impl sprag_attempt {
     /// Fills in the attempt at `to`.
@@ -44,8 +44,8 @@ impl sprag_attempt {
     ///
     /// `to` may be written.
     pub(crate) unsafe fn fill(to: *mut Self, attempt: Attempt<'static>) {
-        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a word's, that of
-        // the library's may be greater.
+        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a
+        // word's, that of the library's may be greater.
         unsafe {
             (&raw mut (*to).token).write(attempt.token());
             (&raw mut (*to).private_state).write(FILLED);
@@ -145,13 +145,14 @@ impl sprag_attempt {
     }
 }
 
-/// Stores the result, 0 to SPRAG_RESULT_BYTES_MAX bytes, for keep_for_ns, 1 ms to 366 days: from then on it is given to
-/// everybody who begins. All of it or, on an error, nothing. A longer result belongs elsewhere, and where it is can be the
-/// result.
+/// Stores the result, 0 to SPRAG_RESULT_BYTES_MAX bytes, for keep_for_ns, 1 ms to 366 days: from then on it is
+/// given to everybody who begins. All of it or, on an error, nothing. A longer result belongs elsewhere, and where
+/// it is can be the result.
 ///
-/// SPRAG_ERROR_LOST once the deadline has passed, whether somebody else began since or not. The attempt is left empty then,
-/// as after success; with any other error it goes on: SPRAG_ERROR_OUT_OF_RANGE for a result that is too long,
-/// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. An empty result always fits.
+/// SPRAG_ERROR_LOST once the deadline has passed, whether somebody else began since or not. The attempt is left
+/// empty then, as after success; with any other error it goes on: SPRAG_ERROR_OUT_OF_RANGE for a result that is too
+/// long, SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. An empty result
+/// always fits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_finish(
     attempt: *mut sprag_attempt,
@@ -176,10 +177,10 @@ pub unsafe extern "C" fn sprag_attempt_finish(
     }
 }
 
-/// Frees the key for the next caller at once, as if this attempt had not been: for one that did nothing, or undid it. What
-/// was known of attempts before, the next one is told. The attempt is left empty, also where that fails:
-/// SPRAG_ERROR_LOST if it was over already. One whose deadline has passed is abandoned all the same while nobody has
-/// noticed.
+/// Frees the key for the next caller at once, as if this attempt had not been: for one that did nothing, or undid
+/// it. What was known of attempts before, the next one is told. The attempt is left empty, also where that fails:
+/// SPRAG_ERROR_LOST if it was over already. One whose deadline has passed is abandoned all the same while nobody
+/// has noticed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_abandon(
     attempt: *mut sprag_attempt,
@@ -192,8 +193,8 @@ pub unsafe extern "C" fn sprag_attempt_abandon(
     })
 }
 
-/// Ends an attempt that is neither finished nor abandoned, and leaves it empty: the key is free at once, and the next one is
-/// told that one ended unfinished. Nothing for NULL and for an empty one.
+/// Ends an attempt that is neither finished nor abandoned, and leaves it empty: the key is free at once, and the
+/// next one is told that one ended unfinished. Nothing for NULL and for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_close(attempt: *mut sprag_attempt) {
     // SAFETY: by every function's contract.
@@ -204,17 +205,17 @@ pub unsafe extern "C" fn sprag_attempt_close(attempt: *mut sprag_attempt) {
     }
 }
 
-/// Whether an attempt before this one ended unfinished, so that its work may have been done in part: its deadline passed,
-/// its owner died, or it was closed. Stays so over attempts that are abandoned, until one is finished. False for an empty
-/// one.
+/// Whether an attempt before this one ended unfinished, so that its work may have been done in part: its deadline
+/// passed, its owner died, or it was closed. Stays so over attempts that are abandoned, until one is finished.
+/// False for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_is_after_unfinished(attempt: *const sprag_attempt) -> bool {
     // SAFETY: by every function's contract.
     unsafe { sprag_attempt::tell(attempt, false, Attempt::is_after_unfinished) }
 }
 
-/// Whether the deadline is still to come, by this process's own clock: a clock reading, no shared memory. Errs towards
-/// false near the end; false for an empty one. To finish may still fail.
+/// Whether the deadline is still to come, by this process's own clock: a clock reading, no shared memory. Errs
+/// towards false near the end; false for an empty one. To finish may still fail.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_is_valid(attempt: *const sprag_attempt) -> bool {
     // SAFETY: by every function's contract.
@@ -229,7 +230,8 @@ pub unsafe extern "C" fn sprag_attempt_is_held(attempt: *const sprag_attempt) ->
     unsafe { sprag_attempt::tell(attempt, false, Attempt::is_held) }
 }
 
-/// What is left until the deadline in nanoseconds, by this process's own clock; 0 once it has passed, and for an empty one.
+/// What is left until the deadline in nanoseconds, by this process's own clock; 0 once it has passed, and for an
+/// empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_deadline_left_ns(attempt: *const sprag_attempt) -> u64 {
     // SAFETY: by every function's contract.

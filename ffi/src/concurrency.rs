@@ -1,8 +1,8 @@
 //! # Concurrency limiters
 //!
-//! A concurrency limiter lets at most so many at once be held of each key, shared by everyone who opens it in the same
-//! space. What a key can have is a semaphore: open a handle on it with sprag_concurrency_key(), and acquire as many as
-//! are to be used at once.
+//! A concurrency limiter lets at most so many at once be held of each key, shared by everyone who opens it in the
+//! same space. What a key can have is a semaphore: open a handle on it with sprag_concurrency_key(), and acquire as
+//! many as are to be used at once.
 
 use crate::border::{close, give, on, opaque, wanted};
 use crate::bytes::{bytes, copy, writable};
@@ -20,15 +20,15 @@ opaque! {
     sprag_concurrency, Concurrency<'static>, "concurrency"
 }
 
-/// Opens the concurrency limiter of this name, and creates it if there is none: of each key at most so many permits are
-/// held at once, 1 to 16,777,215. With permits 0, opens the one that there is, whatever it allows: SPRAG_NONE if there
-/// is none. flags: 0 or SPRAG_UPDATE. It stays for as long as the region does; a limiter of a rate, or a semaphore, of the
-/// same name is another thing.
+/// Opens the concurrency limiter of this name, and creates it if there is none: of each key at most so many permits
+/// are held at once, 1 to 16,777,215. With permits 0, opens the one that there is, whatever it allows: SPRAG_NONE
+/// if there is none. flags: 0 or SPRAG_UPDATE. It stays for as long as the region does; a limiter of a rate, or a
+/// semaphore, of the same name is another thing.
 ///
 /// SPRAG_ERROR_DEFINITION_DIFFERS if it allows another number, without SPRAG_UPDATE; SPRAG_ERROR_FULL and
-/// SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. After an update nobody acquires by the old number. Who
-/// holds some keeps them, also if there are more then than permits; who waits for more than that fails with
-/// SPRAG_ERROR_ABOVE_CAPACITY.
+/// SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. After an update nobody acquires by the old
+/// number. Who holds some keeps them, also if there are more then than permits; who waits for more than that fails
+/// with SPRAG_ERROR_ABOVE_CAPACITY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_concurrency_open(
     space: *const sprag_space,

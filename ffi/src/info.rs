@@ -1,11 +1,12 @@
 //! # What an inspection tells
 //!
-//! A visitor is called with a pointer to one of the structs below, once for each thing that there is, and returns whether
-//! it wants more. What it was given, and all that this points at, lives until it returns. It may call anything of this
-//! library, but must not close the handle that is inspected, nor leave in another way than by returning.
+//! A visitor is called with a pointer to one of the structs below, once for each thing that there is, and returns
+//! whether it wants more. What it was given, and all that this points at, lives until it returns. It may call
+//! anything of this library, but must not close the handle that is inspected, nor leave in another way than by
+//! returning.
 //!
-//! Each struct begins with its size as the library knows it: a newer one may append fields, and a program that was written
-//! for those must ask whether the size reaches them.
+//! Each struct begins with its size as the library knows it: a newer one may append fields, and a program that was
+//! written for those must ask whether the size reaches them.
 
 use crate::bytes::sprag_bytes;
 use crate::error::text;
@@ -100,7 +101,8 @@ pub struct sprag_lock_info {
     /// The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known any
     /// more. This and what is said above of the holder is said of the one whose lease lasts longest.
     pub holder_pid: u32,
-    /// How many hold it, and not merely by an expired lease or by a process that died: one at most, unless it is shared.
+    /// How many hold it, and not merely by an expired lease or by a process that died: one at most, unless it is
+    /// shared.
     pub holders: u32,
     /// How many wait for it.
     pub waiters: u32,
@@ -215,8 +217,8 @@ pub struct sprag_concurrency_info {
     pub permits: u32,
     /// Zero.
     pub reserved: u32,
-    /// The keys that have an entry, by name: those of which some are held or waited for, and idle ones not reclaimed yet:
-    /// so many pointers.
+    /// The keys that have an entry, by name: those of which some are held or waited for, and idle ones not
+    /// reclaimed yet: so many pointers.
     pub keys: *const *const sprag_semaphore_info,
     /// How many there are.
     pub key_count: usize,
@@ -355,8 +357,8 @@ pub struct sprag_once_info {
     pub status: sprag_status,
     /// The owner's process id in its own namespace; 0 if the attempt is detached, not known any more, or over.
     pub holder_pid: u32,
-    /// What is left until the attempt's deadline, in nanoseconds; of one that is done, for how much longer its result is
-    /// kept at least.
+    /// What is left until the attempt's deadline, in nanoseconds; of one that is done, for how much longer its
+    /// result is kept at least.
     pub left_ns: u64,
     /// The result, if it is done.
     pub result: sprag_bytes,

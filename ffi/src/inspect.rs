@@ -1,8 +1,8 @@
 //! # Inspections
 //!
-//! What there is in a space, and who holds what. A prefix of 0 bytes is all names. All that is told is gathered before the
-//! first visit, so that a visitor may change what it is told of; a visitor that returns false ends the visits, which is
-//! no error.
+//! What there is in a space, and who holds what. A prefix of 0 bytes is all names. All that is told is gathered
+//! before the first visit, so that a visitor may change what it is told of; a visitor that returns false ends the
+//! visits, which is no error.
 
 use crate::border::{Failure, on};
 use crate::bytes::bytes;
@@ -52,8 +52,8 @@ pub unsafe extern "C" fn sprag_space_each_lock(
     }
 }
 
-/// The locks of partitions and of the table that are held or waited for. While the table is held, so are all partitions, with a
-/// token of their own each.
+/// The locks of partitions and of the table that are held or waited for. While the table is held, so are all
+/// partitions, with a token of their own each.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_each_coarse_lock(
     space: *const sprag_space,
@@ -103,8 +103,8 @@ pub unsafe extern "C" fn sprag_space_each_semaphore(
 pub type sprag_visit_concurrency =
     Option<extern "C" fn(concurrency: *const sprag_concurrency_info, context: *mut c_void) -> bool>;
 
-/// The concurrency limiters whose names begin with prefix, by name, and what is held of their keys. Reads the whole table;
-/// stops no one.
+/// The concurrency limiters whose names begin with prefix, by name, and what is held of their keys. Reads the whole
+/// table; stops no one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_each_concurrency(
     space: *const sprag_space,
@@ -156,8 +156,8 @@ pub unsafe extern "C" fn sprag_space_each_limiter(
 pub type sprag_visit_override =
     Option<extern "C" fn(overriding: *const sprag_override_info, context: *mut c_void) -> bool>;
 
-/// The overrides of limiters whose names begin with prefix, by limiter and key. Reads all objects of the region; stops no
-/// one: an override that is just being set or cleared may be among them.
+/// The overrides of limiters whose names begin with prefix, by limiter and key. Reads all objects of the region;
+/// stops no one: an override that is just being set or cleared may be among them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_each_override(
     space: *const sprag_space,
@@ -236,8 +236,8 @@ pub unsafe extern "C" fn sprag_space_each_counter(
 pub type sprag_visit_once =
     Option<extern "C" fn(once: *const sprag_once_info, context: *mut c_void) -> bool>;
 
-/// The idempotency keys that begin with prefix, by name, but for new ones. Reads the whole table; stops no one, also not an
-/// owner that is late: what is told of it here, sprag_once_status() makes sure of.
+/// The idempotency keys that begin with prefix, by name, but for new ones. Reads the whole table; stops no one,
+/// also not an owner that is late: what is told of it here, sprag_once_status() makes sure of.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_each_once(
     space: *const sprag_space,
@@ -282,9 +282,9 @@ pub unsafe extern "C" fn sprag_space_each_break(
     }
 }
 
-/// Who holds a lock and who waits for it, changing nothing; of several locks each that has an entry in the region, in the
-/// order in which they were named. SPRAG_NONE, and there is no visit, if none has one, so that nobody holds it. Needs no
-/// session.
+/// Who holds a lock and who waits for it, changing nothing; of several locks each that has an entry in the region,
+/// in the order in which they were named. SPRAG_NONE, and there is no visit, if none has one, so that nobody holds
+/// it. Needs no session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_peek(
     lock: *const sprag_lock,
@@ -311,8 +311,8 @@ pub unsafe extern "C" fn sprag_lock_peek(
     }
 }
 
-/// Who has permits and who waits for some, changing nothing: one visit, also if nobody does. Reads all holds of the space
-/// that are by permits.
+/// Who has permits and who waits for some, changing nothing: one visit, also if nobody does. Reads all holds of the
+/// space that are by permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_semaphore_peek(
     semaphore: *const sprag_semaphore,

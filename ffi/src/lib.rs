@@ -11,9 +11,10 @@
 //! - A handle is NULL, or came from an open call and is not closed, and is not closed while the call runs.
 //! - Bytes, texts and arrays may be read, for their length, and nobody writes them, while the call runs.
 //! - A pointer for something to be written is NULL, or may be written.
+//! - A visitor returns, and closes nothing that the call was given.
 //! - Options are NULL, or may be read for as many bytes as their first word says.
 //! - A hold, an attempt or a decision is zero bytes, or as this library left it, moved perhaps, but no second copy of it
-//!   is used; and no other thread uses it while the call runs.
+//!   is used; and no other thread uses it while the call runs. A joint decision's limiter is open.
 
 #![allow(
     non_camel_case_types,

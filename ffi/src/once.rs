@@ -1,7 +1,7 @@
 //! # Idempotency keys
 //!
-//! The first to begin at a key owns it until a deadline, and may store a small result. Those who come meanwhile are told
-//! that it is in progress; those who come later are given the result, for as long as it is kept.
+//! The first to begin at a key owns it until a deadline, and may store a small result. Those who come meanwhile are
+//! told that it is in progress; those who come later are given the result, for as long as it is kept.
 //!
 //!     switch (sprag_once_begin(once, 60 * SPRAG_SECOND, &attempt, NULL, result, sizeof result, &len, NULL)) {
 //!     case SPRAG_OK:
@@ -67,8 +67,8 @@ const _: () = assert!(SPRAG_RESULT_BYTES_MAX == sprag::RESULT_BYTES_MAX);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct sprag_progress {
-    /// What is left until the attempt's deadline, in nanoseconds; of a key that is done, for how much longer its result
-    /// is kept at least.
+    /// What is left until the attempt's deadline, in nanoseconds; of a key that is done, for how much longer its
+    /// result is kept at least.
     pub left_ns: u64,
     /// The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any more.
     pub holder_pid: u32,
@@ -87,15 +87,16 @@ impl sprag_progress {
 }
 
 /// Begins at the key, if it is new or its last attempt is over: the caller owns it for ttl_ns, 1 ms to 366 days. An
-/// attempt is over when it is finished, abandoned or closed, when its deadline has passed, and when its process ended.
+/// attempt is over when it is finished, abandoned or closed, when its deadline has passed, and when its process
+/// ended.
 ///
-/// SPRAG_OK: the attempt is written. SPRAG_IN_PROGRESS: another is under way, and who and for how long is written to
-/// progress, unless that is NULL. SPRAG_DONE: it was done before; the result is written as far as it fits, and how long it
-/// is in all, to result_len, unless that is NULL. SPRAG_RESULT_BYTES_MAX are always enough; with fewer, nothing is lost:
-/// ask again, by sprag_once_status().
+/// SPRAG_OK: the attempt is written. SPRAG_IN_PROGRESS: another is under way, and who and for how long is written
+/// to progress, unless that is NULL. SPRAG_DONE: it was done before; the result is written as far as it fits, and
+/// how long it is in all, to result_len, unless that is NULL. SPRAG_RESULT_BYTES_MAX are always enough; with fewer,
+/// nothing is lost: ask again, by sprag_once_status().
 ///
-/// A few dozen nanoseconds where the key is known. SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has
-/// no room for another key.
+/// A few dozen nanoseconds where the key is known. SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region
+/// has no room for another key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_once_begin(
     once: *const sprag_once,
@@ -133,10 +134,11 @@ pub unsafe extern "C" fn sprag_once_begin(
     }
 }
 
-/// What is known of the key; needs no session, and creates nothing. SPRAG_NONE: nobody began, or whoever did abandoned it,
-/// or the result is no longer kept. SPRAG_IN_PROGRESS, and progress is written. SPRAG_DONE, and progress and the result are
-/// written, as by sprag_once_begin(). SPRAG_UNFINISHED: the last attempt ended unfinished, since its deadline passed, its
-/// owner died, or it was closed; that is remembered for an hour at least, and then until its room is needed.
+/// What is known of the key; needs no session, and creates nothing. SPRAG_NONE: nobody began, or whoever did
+/// abandoned it, or the result is no longer kept. SPRAG_IN_PROGRESS, and progress is written. SPRAG_DONE, and
+/// progress and the result are written, as by sprag_once_begin(). SPRAG_UNFINISHED: the last attempt ended
+/// unfinished, since its deadline passed, its owner died, or it was closed; that is remembered for an hour at
+/// least, and then until its room is needed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_once_status(
     once: *const sprag_once,

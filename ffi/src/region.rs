@@ -1,7 +1,7 @@
 //! # Regions
 //!
-//! The files of shm: spaces: what there are, what is in them, and how one is removed, resized and looked over. On Linux;
-//! elsewhere these calls fail with SPRAG_ERROR_UNSUPPORTED, as shm: does.
+//! The files of shm: spaces: what there are, what is in them, and how one is removed, resized and looked over. On
+//! Linux; elsewhere these calls fail with SPRAG_ERROR_UNSUPPORTED, as shm: does.
 
 use crate::border::{Failure, Outcome, call, on};
 use crate::bytes::text;
@@ -32,8 +32,8 @@ pub struct sprag_region_file {
     pub path: *const c_char,
     /// The file's length in bytes.
     pub bytes: u64,
-    /// When it was last written by a call, in nanoseconds since 1970-01-01 UTC; writing through a mapping may not show.
-    /// SPRAG_UNKNOWN if not known.
+    /// When it was last written by a call, in nanoseconds since 1970-01-01 UTC; writing through a mapping may not
+    /// show. SPRAG_UNKNOWN if not known.
     pub modified_unix_ns: u64,
 }
 
@@ -41,8 +41,8 @@ pub struct sprag_region_file {
 pub type sprag_visit_region_file =
     Option<extern "C" fn(file: *const sprag_region_file, context: *mut c_void) -> bool>;
 
-/// Visits the regions in this user's directory, by name: $SPRAG_DIR, else /dev/shm/sprag-UID. None if there is no such
-/// directory.
+/// Visits the regions in this user's directory, by name: $SPRAG_DIR, else /dev/shm/sprag-UID. None if there is no
+/// such directory.
 ///
 /// SPRAG_ERROR_PLACE for a directory that cannot be read, or a $SPRAG_DIR that is not absolute.
 #[unsafe(no_mangle)]
@@ -103,11 +103,11 @@ pub struct sprag_region_info {
 pub type sprag_visit_region =
     Option<extern "C" fn(region: *const sprag_region_info, context: *mut c_void) -> bool>;
 
-/// Visits the region at url, without opening a session in it. flags: 0 or SPRAG_GROUP_SHARED, whether its directory may be
-/// the group's. A few system calls, and some for each session that is alive.
+/// Visits the region at url, without opening a session in it. flags: 0 or SPRAG_GROUP_SHARED, whether its directory
+/// may be the group's. A few system calls, and some for each session that is alive.
 ///
-/// SPRAG_ERROR_PLACE for a URL or a directory that cannot be used, SPRAG_ERROR_UNSUPPORTED for mem:, SPRAG_ERROR_NOT_FOUND
-/// and SPRAG_ERROR_INCOMPATIBLE for a file that is not there or is no region of this release.
+/// SPRAG_ERROR_PLACE for a URL or a directory that cannot be used, SPRAG_ERROR_UNSUPPORTED for mem:,
+/// SPRAG_ERROR_NOT_FOUND and SPRAG_ERROR_INCOMPATIBLE for a file that is not there or is no region of this release.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_region_probe(
     url: *const c_char,
@@ -130,11 +130,11 @@ pub unsafe extern "C" fn sprag_region_probe(
 /// Also a region that is in use: its holds are lost, and its sessions find out at their next slow step.
 pub const SPRAG_EVEN_IF_IN_USE: u32 = 8;
 
-/// Removes the region at url. flags: SPRAG_GROUP_SHARED and SPRAG_EVEN_IF_IN_USE, or'ed together. One that is damaged or
-/// incompatible is removed too.
+/// Removes the region at url. flags: SPRAG_GROUP_SHARED and SPRAG_EVEN_IF_IN_USE, or'ed together. One that is
+/// damaged or incompatible is removed too.
 ///
-/// SPRAG_ERROR_IN_USE while sessions are alive in it, or a hold that was detached runs, without SPRAG_EVEN_IF_IN_USE; else
-/// those of sprag_region_probe().
+/// SPRAG_ERROR_IN_USE while sessions are alive in it, or a hold that was detached runs, without
+/// SPRAG_EVEN_IF_IN_USE; else those of sprag_region_probe().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_region_remove(
     url: *const c_char,
@@ -150,13 +150,14 @@ pub unsafe extern "C" fn sprag_region_remove(
     })
 }
 
-/// Replaces the region at url by one with the caps of options, while nobody uses it; a cap of 0 stays what it is. Of
-/// the flags only SPRAG_GROUP_SHARED has a meaning; neither a share nor a clock may be given. Fences, counters, limiters,
-/// what their keys have used, and results that are kept are carried over, and no token goes back. Reads the whole region;
-/// waits for up to 10 s for another process that is at it.
+/// Replaces the region at url by one with the caps of options, while nobody uses it; a cap of 0 stays what it is.
+/// Of the flags only SPRAG_GROUP_SHARED has a meaning; neither a share nor a clock may be given. Fences, counters,
+/// limiters, what their keys have used, and results that are kept are carried over, and no token goes back. Reads
+/// the whole region; waits for up to 10 s for another process that is at it.
 ///
-/// SPRAG_ERROR_IN_USE; SPRAG_ERROR_OUT_OF_RANGE for a cap out of its bounds, SPRAG_ERROR_FULL for one too low for what is
-/// carried over; SPRAG_ERROR_CONTENDED when the time is over; else those of sprag_region_probe(). Nothing is changed then.
+/// SPRAG_ERROR_IN_USE; SPRAG_ERROR_OUT_OF_RANGE for a cap out of its bounds, SPRAG_ERROR_FULL for one too low for
+/// what is carried over; SPRAG_ERROR_CONTENDED when the time is over; else those of sprag_region_probe(). Nothing
+/// is changed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_region_resize(
     url: *const c_char,
@@ -181,9 +182,10 @@ pub unsafe extern "C" fn sprag_region_resize(
 pub type sprag_visit_finding =
     Option<extern "C" fn(finding: *const c_char, context: *mut c_void) -> bool>;
 
-/// Walks through all of an open space's region, and tells what contradicts itself, and how many such things there are, unless
-/// count is NULL. Changes nothing and stops nobody; in a region in use a finding can be a step that somebody is in the
-/// middle of, and is gone when looked for again. SPRAG_OK whatever was found. Reads the whole region.
+/// Walks through all of an open space's region, and tells what contradicts itself, and how many such things there
+/// are, unless count is NULL. Changes nothing and stops nobody; in a region in use a finding can be a step that
+/// somebody is in the middle of, and is gone when looked for again. SPRAG_OK whatever was found. Reads the whole
+/// region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_region_check(
     space: *const sprag_space,

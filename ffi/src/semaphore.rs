@@ -1,7 +1,7 @@
 //! # Semaphores
 //!
-//! A semaphore is a number of permits. They are leased, as locks are: those of a holder that died, or did not renew them,
-//! return. Each hold has a token, and as many permits as it asked for at once; all are released together.
+//! A semaphore is a number of permits. They are leased, as locks are: those of a holder that died, or did not renew
+//! them, return. Each hold has a token, and as many permits as it asked for at once; all are released together.
 
 use crate::border::{close, give, look, on, opaque, wanted};
 use crate::bytes::{bytes, copy, writable};
@@ -15,13 +15,13 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 opaque! {
-    /// A handle on a semaphore, or on what a key of a concurrency limiter can have at once. Every call on it is safe from
-    /// any thread.
+    /// A handle on a semaphore, or on what a key of a concurrency limiter can have at once. Every call on it is
+    /// safe from any thread.
     sprag_semaphore, Semaphore<'static>, "semaphore"
 }
 
-/// Opens a handle on the semaphore of a name, which has so many permits: 1 to 16,777,215. Nothing is created before some
-/// are acquired. Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s.
+/// Opens a handle on the semaphore of a name, which has so many permits: 1 to 16,777,215. Nothing is created before
+/// some are acquired. Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s.
 ///
 /// That it exists with another number of permits is found by acquiring: SPRAG_ERROR_DEFINITION_DIFFERS.
 #[unsafe(no_mangle)]
@@ -63,10 +63,10 @@ pub unsafe extern "C" fn sprag_semaphore_close(semaphore: *mut sprag_semaphore) 
     unsafe { close(semaphore) };
 }
 
-/// Acquires so many permits at once, 1 to all there are, waiting for at most timeout_ns: 0 to try, SPRAG_FOREVER without
-/// an end. SPRAG_OK, and the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind. Those who wait are
-/// served in the order of coming, also one who wants more than the one behind. A few hundred nanoseconds where there are
-/// so many.
+/// Acquires so many permits at once, 1 to all there are, waiting for at most timeout_ns: 0 to try, SPRAG_FOREVER
+/// without an end. SPRAG_OK, and the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind.
+/// Those who wait are served in the order of coming, also one who wants more than the one behind. A few hundred
+/// nanoseconds where there are so many.
 ///
 /// SPRAG_ERROR_DEFINITION_DIFFERS if the semaphore has another number of permits; SPRAG_ERROR_ABOVE_CAPACITY if a
 /// limiter allows fewer of its key, also to one who waits when that is changed; SPRAG_ERROR_FULL and
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn sprag_semaphore_release_token(
     }
 }
 
-/// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if there is no such hold, or
-/// its lease is over.
+/// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if there is no such hold,
+/// or its lease is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_semaphore_renew_token(
     semaphore: *const sprag_semaphore,
@@ -145,8 +145,8 @@ pub unsafe extern "C" fn sprag_semaphore_adopt_token(
     }
 }
 
-/// How many permits there are in all; of a limiter's key as many as the limiter allows now. 0 for NULL, and if the region
-/// is damaged.
+/// How many permits there are in all; of a limiter's key as many as the limiter allows now. 0 for NULL, and if the
+/// region is damaged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_semaphore_permits(semaphore: *const sprag_semaphore) -> u32 {
     // SAFETY: by every function's contract.

@@ -110,8 +110,8 @@ extern "C" fn on_file(file: *const sprag_region_file, context: *mut c_void) -> b
 #[test]
 fn the_regions_of_this_user_are_listed_by_name() {
     let directory = tempfile::tempdir().unwrap();
-    // SAFETY: in this program the environment is only asked through the standard library, which locks it; and no other test
-    // asks for this variable.
+    // SAFETY: in this program the environment is only asked through the standard library, which locks it; and no
+    // other test asks for this variable.
     unsafe { std::env::set_var("SPRAG_DIR", directory.path()) };
     let list = || {
         let mut names = Vec::<String>::new();
