@@ -202,6 +202,7 @@ mod tests {
             assert_eq!(within(3, null_mut()), Ok(SPRAG_REFUSED));
 
             let exchange = |expected, number| {
+                *to = 77;
                 let status = outcome(|error| {
                     sprag_striped_counter_compare_exchange(hits, expected, number, to, error)
                 });

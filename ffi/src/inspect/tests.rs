@@ -3,22 +3,21 @@ use crate::attempt::{sprag_attempt, sprag_attempt_close, sprag_attempt_finish};
 use crate::bytes::sprag_bytes;
 use crate::concurrency::{sprag_concurrency_close, sprag_concurrency_key, sprag_concurrency_open};
 use crate::counter::{sprag_counter_add, sprag_counter_close, sprag_counter_open};
-use crate::hold::{sprag_hold, sprag_hold_release};
+use crate::hold::{sprag_hold, sprag_hold_detach, sprag_hold_release};
 use crate::info::{SPRAG_UNKNOWN, sprag_hold_info};
-use crate::joint::{sprag_joint_limiter_close, sprag_joint_limiter_open};
-use crate::limiter::{sprag_limiter_check, sprag_limiter_close};
 use crate::lock::{
-    SPRAG_SECOND, sprag_lock_acquire, sprag_lock_break, sprag_lock_close, sprag_lock_open,
-    sprag_lock_open_several, sprag_lock_open_table,
+    SPRAG_SECOND, SPRAG_SHARED, sprag_acquire_options, sprag_lock_acquire, sprag_lock_acquire_with,
+    sprag_lock_break, sprag_lock_close, sprag_lock_open, sprag_lock_open_several,
+    sprag_lock_open_table,
 };
 use crate::once::{sprag_once_begin, sprag_once_close, sprag_once_open};
-use crate::overrides::sprag_limiter_set_override;
 use crate::semaphore::{sprag_semaphore_acquire, sprag_semaphore_close, sprag_semaphore_open};
 use crate::status::sprag_status::{SPRAG_DONE, SPRAG_ERROR_NULL, SPRAG_UNFINISHED};
-use crate::testing::{Scene, at, fails, limiter, outcome, works};
-use std::ffi::{CStr, c_char};
+use crate::testing::{Scene, at, fails, outcome, works};
 use std::mem::zeroed;
 use std::ptr::{from_mut, null, null_mut};
+
+mod limiters;
 
 /// Notes what a visitor sees, as text.
 type Notes = Vec<String>;
@@ -62,12 +61,17 @@ extern "C" fn on_lock(lock: *const sprag_lock_info, context: *mut c_void) -> boo
     unsafe {
         let lock = &*lock;
         assert_eq!(lock.size, size_of::<sprag_lock_info>());
+        assert!(!lock.is_holder_dead && lock.waiters == 0 && lock.waiters_dead == 0);
         let holds = std::slice::from_raw_parts(lock.holds, lock.hold_count);
         let holds = holds.iter().map(|hold| (**hold).permits);
         let line = format!(
             "{} {} by {} {:?}",
             text(lock.name),
-            if lock.is_held { "held" } else { "free" },
+            match (lock.is_held, lock.is_shared) {
+                (false, _) => "free",
+                (true, false) => "held",
+                (true, true) => "shared",
+            },
             if lock.holder_pid == std::process::id() {
                 "us"
             } else {
@@ -188,6 +192,48 @@ fn coarse_locks_are_shown_while_they_are_held() {
         );
         works(|error| sprag_hold_release(&raw mut hold, error));
         sprag_lock_close(table);
+    }
+}
+
+#[test]
+fn those_who_share_a_lock_and_those_who_left_it_by_its_token_are_shown() {
+    extern "C" fn on_detached(lock: *const sprag_lock_info, context: *mut c_void) -> bool {
+        // SAFETY: what the library shows, and the notes of the test that asked.
+        unsafe {
+            let lock = &*lock;
+            let hold = &**lock.holds;
+            assert!(lock.is_held && lock.is_detached && hold.is_detached && hold.is_live);
+            assert_eq!((lock.holder_pid, hold.pid), (0, 0));
+            assert_eq!(
+                (lock.token, lock.lease_left_ns),
+                (hold.token, hold.lease_left_ns)
+            );
+            note(context, text(lock.name))
+        }
+    }
+    let scene = Scene::new();
+    // SAFETY: as the contract asks: handles and variables of this test's own.
+    unsafe {
+        let (shared, left) = (lock(&scene, "shared"), lock(&scene, "left"));
+        let mut options: sprag_acquire_options = zeroed();
+        options.size = size_of::<sprag_acquire_options>();
+        options.mode = SPRAG_SHARED;
+        let mut holds: [sprag_hold; 2] = zeroed();
+        for hold in &mut holds {
+            works(|error| sprag_lock_acquire_with(shared, &raw const options, hold, error));
+        }
+        let (mut hold, mut token) = (acquired(left), 0);
+        works(|error| sprag_hold_detach(&raw mut hold, &raw mut token, error));
+        let notes = seen(|context| {
+            works(|error| sprag_lock_peek(shared, Some(on_lock), context, error));
+            works(|error| sprag_lock_peek(left, Some(on_detached), context, error));
+        });
+        assert_eq!(notes, ["shared shared by us [1, 1]", "left"]);
+        for hold in &mut holds {
+            works(|error| sprag_hold_release(hold, error));
+        }
+        sprag_lock_close(shared);
+        sprag_lock_close(left);
     }
 }
 
@@ -328,78 +374,6 @@ fn semaphores_and_keys_of_concurrency_limiters_are_shown() {
         sprag_semaphore_close(doors);
         sprag_semaphore_close(ann);
         sprag_concurrency_close(uploads);
-    }
-}
-
-unsafe fn limit_text(limit: *const c_char) -> String {
-    // SAFETY: a text of the library's own.
-    unsafe { CStr::from_ptr(limit) }
-        .to_string_lossy()
-        .into_owned()
-}
-
-#[test]
-fn limiters_overrides_and_joint_limiters_are_shown() {
-    extern "C" fn on_limiter(shown: *const sprag_limiter_info, context: *mut c_void) -> bool {
-        // SAFETY: what the library shows, and the notes of the test that asked.
-        unsafe {
-            let shown = &*shown;
-            let (name, limit) = (text(shown.name), limit_text(shown.limit));
-            note(context, format!("{name} {limit} {}", shown.keys))
-        }
-    }
-    extern "C" fn on_override(shown: *const sprag_override_info, context: *mut c_void) -> bool {
-        // SAFETY: what the library shows, and the notes of the test that asked.
-        unsafe {
-            let (limiter, key) = (text((*shown).limiter), text((*shown).key));
-            note(
-                context,
-                format!("{limiter} {key} {}", limit_text((*shown).limit)),
-            )
-        }
-    }
-    extern "C" fn on_joint(shown: *const sprag_joint_limiter_info, context: *mut c_void) -> bool {
-        // SAFETY: what the library shows, and the notes of the test that asked.
-        unsafe {
-            let shown = &*shown;
-            let limits = std::slice::from_raw_parts(shown.limits, shown.limit_count);
-            let limits: Vec<_> = limits.iter().map(|limit| limit_text(*limit)).collect();
-            note(
-                context,
-                format!("{} {limits:?} {}", text(shown.name), shown.keys),
-            )
-        }
-    }
-    let scene = Scene::new();
-    let api = limiter(&scene, "api", c"2/hour");
-    // SAFETY: as the contract asks: handles and variables of this test's own.
-    unsafe {
-        let (ann, limit) = (b"ann".as_ptr().cast(), c"5/hour".as_ptr());
-        works(|error| sprag_limiter_check(api, ann, 3, 1, null_mut(), error));
-        works(|error| sprag_limiter_set_override(api, ann, 3, limit, error));
-        let limits = [c"2/second".as_ptr(), c"100/hour".as_ptr()];
-        let mut joint = null_mut();
-        works(|error| {
-            let (limits, to) = (limits.as_ptr(), &raw mut joint);
-            sprag_joint_limiter_open(scene.space, ann, 3, limits, 2, to, error)
-        });
-        let space = scene.space;
-        let notes = seen(|to| {
-            works(|error| sprag_space_each_limiter(space, null(), 0, Some(on_limiter), to, error));
-            works(|error| {
-                sprag_space_each_override(space, null(), 0, Some(on_override), to, error)
-            });
-            works(|error| {
-                sprag_space_each_joint_limiter(space, null(), 0, Some(on_joint), to, error)
-            });
-            let other = b"b".as_ptr().cast();
-            works(|error| sprag_space_each_limiter(space, other, 1, Some(on_limiter), to, error));
-            works(|error| sprag_space_each_override(space, other, 1, Some(on_override), to, error));
-        });
-        let joint_line = "ann [\"2/second\", \"100/hour\"] 0";
-        assert_eq!(notes, ["api 2/hour 1", "api ann 5/hour", joint_line]);
-        sprag_joint_limiter_close(joint);
-        sprag_limiter_close(api);
     }
 }
 

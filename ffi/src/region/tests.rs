@@ -33,8 +33,14 @@ impl File {
 
     fn open(&self) -> *mut sprag_space {
         let (mut space, url) = (null_mut(), self.url.as_ptr());
-        // SAFETY: variables of this function's.
-        works(|error| unsafe { sprag_space_open(url, null(), &raw mut space, error) });
+        // SAFETY: numbers and a pointer, of which zeros are a value; and variables of this function's.
+        unsafe {
+            let mut options: sprag_space_options = zeroed();
+            options.size = size_of::<sprag_space_options>();
+            options.objects = 1_000;
+            let options = &raw const options;
+            works(|error| sprag_space_open(url, options, &raw mut space, error));
+        }
         space
     }
 }
@@ -81,7 +87,7 @@ fn a_region_is_probed_and_removed() {
     unsafe {
         let space = file.open();
         let seen = probed(&file.url);
-        assert_eq!((seen.live_sessions, seen.objects), (1, 65_536));
+        assert_eq!((seen.live_sessions, seen.objects), (1, 1_000));
         assert_eq!(seen.path, file.path.display().to_string());
         let in_use = fails(|error| sprag_region_remove(url, 0, error));
         assert_eq!(in_use, (SPRAG_ERROR_IN_USE, None));
@@ -159,7 +165,7 @@ fn a_region_is_resized_and_keeps_what_it_must() {
         let seen = probed(&file.url);
         assert_eq!(
             (seen.live_sessions, seen.objects, seen.waiters),
-            (0, 65_536, 8)
+            (0, 1_000, 8)
         );
         let space = file.open();
         let after = counter(space);
