@@ -14,7 +14,7 @@ use crate::error::sprag_error;
 use crate::status::sprag_status::{self, SPRAG_OK};
 use sprag::{Attempt, Error};
 use std::ffi::c_void;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -35,7 +35,10 @@ const FILLED: u64 = 0x6174_7465_6d70_7421;
 /// The same: a call on it panicked.
 const POISONED: u64 = 0x6174_7465_6d70_6f69;
 
-const _: () = assert!(size_of::<Attempt<'static>>() <= 18 * size_of::<u64>());
+const _: () = {
+    assert!(size_of::<Attempt<'static>>() <= 18 * size_of::<u64>());
+    assert!(align_of::<Attempt<'static>>() <= align_of::<sprag_attempt>());
+};
 
 impl sprag_attempt {
     /// Fills in the attempt at `to`.
@@ -44,12 +47,11 @@ impl sprag_attempt {
     ///
     /// `to` may be written.
     pub(crate) unsafe fn fill(to: *mut Self, attempt: Attempt<'static>) {
-        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a
-        // word's, that of the library's may be greater.
+        // SAFETY: it may be written, and has room enough and the alignment, as asserted above.
         unsafe {
             (&raw mut (*to).token).write(attempt.token());
             (&raw mut (*to).private_state).write(FILLED);
-            Self::words(to).write_unaligned(attempt);
+            Self::words(to).write(attempt);
         }
     }
 
@@ -63,21 +65,20 @@ impl sprag_attempt {
         unsafe { (&raw mut (*at).private_words).cast() }
     }
 
-    /// A copy of the attempt at `at`, which must not be dropped as well.
+    /// Where the attempt at `at` lies.
     ///
     /// # Safety
     ///
-    /// `at` is NULL, or an attempt that may be read, with a state of the above only if this library wrote it.
-    unsafe fn read(at: *const Self) -> Result<ManuallyDrop<Attempt<'static>>, Failure> {
+    /// `at` is NULL, or an attempt that may be read, with a state of the above only if this library wrote it; and
+    /// what is given here is used before anything else touches it, to look only if others look.
+    unsafe fn begun(at: *mut Self) -> Result<*mut Attempt<'static>, Failure> {
         if at.is_null() {
             return Err(Failure::Null("attempt"));
         }
         // SAFETY: by this function's contract.
         match unsafe { (&raw const (*at).private_state).read() } {
-            // SAFETY: the state says what was written there.
-            FILLED => Ok(ManuallyDrop::new(unsafe {
-                Self::words(at.cast_mut()).read_unaligned()
-            })),
+            // SAFETY: by this function's contract.
+            FILLED => Ok(unsafe { Self::words(at) }),
             POISONED => Err(Failure::Poisoned),
             _ => Err(Failure::Empty("attempt")),
         }
@@ -87,16 +88,15 @@ impl sprag_attempt {
     ///
     /// # Safety
     ///
-    /// As for [`read`](Self::read), and it may be written.
+    /// As for [`begun`](Self::begun), and it may be written.
     unsafe fn take(at: *mut Self) -> Result<Attempt<'static>, Failure> {
-        // SAFETY: by this function's contract.
-        let attempt = unsafe { Self::read(at)? };
-        // SAFETY: the same. The copy there is not used again, since its state says so.
+        // SAFETY: by this function's contract. What is there is not used again, since its state says so.
         unsafe {
+            let attempt = Self::begun(at)?.read();
             (&raw mut (*at).token).write(0);
             (&raw mut (*at).private_state).write(0);
+            Ok(attempt)
         }
-        Ok(ManuallyDrop::into_inner(attempt))
     }
 
     /// A call on the attempt at `at`, which may change it; it is poisoned if it panics.
@@ -111,14 +111,8 @@ impl sprag_attempt {
     ) -> sprag_status {
         guarded(
             error,
-            || {
-                // SAFETY: by this function's contract.
-                let mut attempt = unsafe { Self::read(at)? };
-                let outcome = act(&mut attempt);
-                // SAFETY: by this function's contract; what was changed takes the place of what it was a copy of.
-                unsafe { Self::words(at).write_unaligned(ManuallyDrop::into_inner(attempt)) };
-                outcome
-            },
+            // SAFETY: by this function's contract: it is this call's alone.
+            || act(unsafe { &mut *Self::begun(at)? }),
             || {
                 // SAFETY: by this function's contract; NULL does not panic.
                 unsafe { (&raw mut (*at).private_state).write(POISONED) }
@@ -130,10 +124,10 @@ impl sprag_attempt {
     ///
     /// # Safety
     ///
-    /// As for [`read`](Self::read).
+    /// As for [`begun`](Self::begun).
     unsafe fn tell<T>(at: *const Self, otherwise: T, of: impl FnOnce(&Attempt<'static>) -> T) -> T {
-        // SAFETY: by this function's contract.
-        let told = || unsafe { Self::read(at) }.map(|attempt| of(&attempt));
+        // SAFETY: by this function's contract; `of` only looks.
+        let told = || unsafe { Self::begun(at.cast_mut()).map(|attempt| of(&*attempt)) };
         match catch_unwind(AssertUnwindSafe(told)) {
             Ok(Ok(told)) => told,
             Ok(Err(_)) => otherwise,
