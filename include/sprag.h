@@ -64,6 +64,8 @@ enum
   SPRAG_IN_PROGRESS = 5,
   // It was done before.
   SPRAG_DONE = 6,
+  // The last attempt ended unfinished, so that its work may have been done in part.
+  SPRAG_UNFINISHED = 7,
   // A pointer that must not be NULL is.
   SPRAG_ERROR_NULL = -1,
   // A number, a duration or the length of a name lies outside its bounds, or a value is none of its enumeration.
@@ -192,11 +194,12 @@ uint64_t sprag_error_highest_token(const sprag_error *error);
  * NAMES, KEYS AND VALUES
  *
  * Names and keys are bytes, 1 to 1,024 of them, given as pointer and length; they may hold anything, also zero
- * bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the call only.
+ * bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the
+ * call only.
  *
- * A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is in all, to a
- * pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough for all. A text ends with
- * a zero byte even where it was cut, which its length does not count; a name does not.
+ * A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is
+ * in all, to a pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough
+ * for all. A text ends with a zero byte even where it was cut, which its length does not count; a name does not.
  */
 
 // The most bytes that a name or a key may have.
@@ -311,6 +314,20 @@ sprag_status sprag_space_partition_of(const sprag_space *space,
                                       size_t name_len,
                                       uint32_t *partition,
                                       sprag_error **error);
+
+// Writes the URL that the space was opened by, as far as it fits, and its length.
+sprag_status sprag_space_url(const sprag_space *space,
+                             char *url,
+                             size_t url_max,
+                             size_t *url_len,
+                             sprag_error **error);
+
+// How many keys the space's limiters have now: those with something used, and full ones not reclaimed yet. A few loads; 0
+// for NULL.
+uint64_t sprag_space_limiter_key_count(const sprag_space *space);
+
+// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the whole table; 0 for NULL.
+uint64_t sprag_space_limiter_key_bytes(const sprag_space *space);
 
 /*
  * OWNERS
@@ -577,15 +594,15 @@ sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
 /*
  * FENCES
  *
- * A fence stands at the resource's side of a lock: it remembers the highest token that it admitted, and rejects older
- * ones, so that a holder that was stopped and comes late does no harm. Check each write by its token.
+ * A fence stands at the resource's side of a lock: it remembers the highest token that it admitted, and rejects
+ * older ones, so that a holder that was stopped and comes late does no harm. Check each write by its token.
  */
 
 // An open fence. Every call on it is safe from any thread.
 typedef struct sprag_fence sprag_fence;
 
-// Opens a handle on the fence of a name. It is created when it first admits a token, and stays for as long as the region
-// does.
+// Opens a handle on the fence of a name. It is created when it first admits a token, and stays for as long as the
+// region does.
 sprag_status sprag_fence_open(const sprag_space *space,
                               const void *name,
                               size_t name_len,
@@ -609,6 +626,76 @@ sprag_status sprag_fence_admit_once(const sprag_fence *fence, uint64_t token, sp
 
 // The highest token admitted; 0 if none was, and for NULL.
 uint64_t sprag_fence_highest(const sprag_fence *fence);
+
+/*
+ * SEMAPHORES
+ *
+ * A semaphore is a number of permits. They are leased, as locks are: those of a holder that died, or did not renew
+ * them, return. Each hold has a token, and as many permits as it asked for at once; all are released together.
+ */
+
+// A handle on a semaphore, or on what a key of a concurrency limiter can have at once. Every call on it is
+// safe from any thread.
+typedef struct sprag_semaphore sprag_semaphore;
+
+// Opens a handle on the semaphore of a name, which has so many permits: 1 to 16,777,215. Nothing is created before
+// some are acquired. Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s.
+//
+// That it exists with another number of permits is found by acquiring: SPRAG_ERROR_DEFINITION_DIFFERS.
+sprag_status sprag_semaphore_open(const sprag_space *space,
+                                  const void *name,
+                                  size_t name_len,
+                                  uint32_t permits,
+                                  uint64_t ttl_ns,
+                                  sprag_semaphore **semaphore,
+                                  sprag_error **error);
+
+// Closes the handle; NULL is none. Its holds go on.
+void sprag_semaphore_close(sprag_semaphore *semaphore);
+
+// Acquires so many permits at once, 1 to all there are, waiting for at most timeout_ns: 0 to try, SPRAG_FOREVER
+// without an end. SPRAG_OK, and the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind.
+// Those who wait are served in the order of coming, also one who wants more than the one behind. A few hundred
+// nanoseconds where there are so many.
+//
+// SPRAG_ERROR_DEFINITION_DIFFERS if the semaphore has another number of permits; SPRAG_ERROR_ABOVE_CAPACITY if a
+// limiter allows fewer of its key, also to one who waits when that is changed; SPRAG_ERROR_FULL and
+// SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another hold, or for another waiter.
+sprag_status sprag_semaphore_acquire(const sprag_semaphore *semaphore,
+                                     uint32_t permits,
+                                     uint64_t timeout_ns,
+                                     sprag_hold *hold,
+                                     sprag_error **error);
+
+// Ends the hold with this token, and all its permits, whoever took it: the other half of sprag_hold_detach().
+// SPRAG_ERROR_LOST if there is no such hold.
+sprag_status sprag_semaphore_release_token(const sprag_semaphore *semaphore,
+                                           uint64_t token,
+                                           sprag_error **error);
+
+// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if there is no such hold,
+// or its lease is over.
+sprag_status sprag_semaphore_renew_token(const sprag_semaphore *semaphore,
+                                         uint64_t token,
+                                         sprag_error **error);
+
+// Takes over the hold with this token, and all its permits, from whoever has it, with the handle's lease.
+// SPRAG_ERROR_LOST if there is no such hold, or its lease is over.
+sprag_status sprag_semaphore_adopt_token(const sprag_semaphore *semaphore,
+                                         uint64_t token,
+                                         sprag_hold *hold,
+                                         sprag_error **error);
+
+// How many permits there are in all; of a limiter's key as many as the limiter allows now. 0 for NULL, and if the
+// region is damaged.
+uint32_t sprag_semaphore_permits(const sprag_semaphore *semaphore);
+
+// Writes the name, of a limiter's key the key, as far as it fits, and its length.
+sprag_status sprag_semaphore_name(const sprag_semaphore *semaphore,
+                                  void *name,
+                                  size_t name_max,
+                                  size_t *name_len,
+                                  sprag_error **error);
 
 /*
  * DECISIONS
@@ -645,15 +732,17 @@ uint64_t sprag_decision_retry_after_ns(const sprag_decision *decision);
 // empty one.
 uint64_t sprag_decision_reset_after_ns(const sprag_decision *decision);
 
-// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it would
-// be at once, SPRAG_NEVER if it never can be, and for an empty one.
+// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if
+// it would be at once, SPRAG_NEVER if it never can be, and for an empty one.
 uint64_t sprag_decision_retry_after_for_ns(const sprag_decision *decision,
                                            uint64_t cost);
 
-// How long to wait, from the call on, before acting on it, in nanoseconds: 0, but for a reservation, and for an empty one.
+// How long to wait, from the call on, before acting on it, in nanoseconds: 0, but for a reservation, and for an
+// empty one.
 uint64_t sprag_decision_act_after_ns(const sprag_decision *decision);
 
-// Whether the region had no room for the key, so that a bucket shared by all such keys decided; false for an empty one.
+// Whether the region had no room for the key, so that a bucket shared by all such keys decided; false for an empty
+// one.
 bool sprag_decision_is_overflow(const sprag_decision *decision);
 
 /*
@@ -686,12 +775,13 @@ typedef struct sprag_limiter sprag_limiter;
 // Nothing was: nothing was taken, or all of it has drained, or its window no longer counts.
 #define SPRAG_REFUND_OVER 1
 
-// Nothing was, since it is not known how much of it still counts: the limit was changed, the key made room for another, or
-// something of the key was given back and something else taken since. Also for what another limiter admitted.
+// Nothing was, since it is not known how much of it still counts: the limit was changed, the key made room for
+// another, or something of the key was given back and something else taken since. Also for what another limiter
+// admitted.
 #define SPRAG_REFUND_VOID 2
 
-// Opens the limiter of this name, and creates it with the limit if there is none. With limit NULL, opens the one that
-// there is, whatever its limit: SPRAG_NONE if there is none. flags: 0 or SPRAG_UPDATE.
+// Opens the limiter of this name, and creates it with the limit if there is none. With limit NULL, opens the one
+// that there is, whatever its limit: SPRAG_NONE if there is none. flags: 0 or SPRAG_UPDATE.
 //
 // SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has another limit, without
 // SPRAG_UPDATE. An update looks at every key of the region.
@@ -706,8 +796,9 @@ sprag_status sprag_limiter_open(const sprag_space *space,
 // Closes the handle; NULL is none. The limiter stays in its space.
 void sprag_limiter_close(sprag_limiter *limiter);
 
-// Checks a cost of a key, and takes it if it is allowed: SPRAG_OK, else SPRAG_REFUSED. A cost of 0 takes nothing, one
-// above the limit is never allowed. The decision is written in both cases, unless it is NULL, which is quickest.
+// Checks a cost of a key, and takes it if it is allowed: SPRAG_OK, else SPRAG_REFUSED. A cost of 0 takes nothing,
+// one above the limit is never allowed. The decision is written in both cases, unless it is NULL, which is
+// quickest.
 //
 // A region with no room for the key is no error: all such keys are decided by one bucket, see
 // sprag_decision_is_overflow().
@@ -727,9 +818,9 @@ sprag_status sprag_limiter_peek(const sprag_limiter *limiter,
                                 sprag_decision *decision,
                                 sprag_error **error);
 
-// Checks many keys, each by itself and in order, for the same cost. Whether each was allowed is written to the array
-// allowed, each decision to the array decisions, both of count elements, and how many were allowed, to allowed_count; each
-// may be NULL. SPRAG_OK, however many were refused.
+// Checks many keys, each by itself and in order, for the same cost. Whether each was allowed is written to the
+// array allowed, each decision to the array decisions, both of count elements, and how many were allowed, to
+// allowed_count; each may be NULL. SPRAG_OK, however many were refused.
 //
 // One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as many
 // single checks. Quickest without the decisions.
@@ -745,13 +836,13 @@ sprag_status sprag_limiter_check_batch(const sprag_limiter *limiter,
                                        size_t *allowed_count,
                                        sprag_error **error);
 
-// Takes a cost of a key now, to be acted on later: after sprag_decision_act_after_ns(), which is at most wait_max_ns. That
-// is when a check would be allowed if nobody else came; whoever comes later waits behind it. SPRAG_OK; or SPRAG_REFUSED,
-// and nothing is taken, if the wait would be longer, or the cost can never be had. The decision is written in both
-// cases. Who does not want the place any more gives it back: sprag_limiter_refund().
+// Takes a cost of a key now, to be acted on later: after sprag_decision_act_after_ns(), which is at most
+// wait_max_ns. That is when a check would be allowed if nobody else came; whoever comes later waits behind it.
+// SPRAG_OK; or SPRAG_REFUSED, and nothing is taken, if the wait would be longer, or the cost can never be had. The
+// decision is written in both cases. Who does not want the place any more gives it back: sprag_limiter_refund().
 //
-// Under a fixed window, a cost that the rest of a window has no room for closes that window. SPRAG_ERROR_UNSUPPORTED for
-// a sliding window. Well below a microsecond.
+// Under a fixed window, a cost that the rest of a window has no room for closes that window.
+// SPRAG_ERROR_UNSUPPORTED for a sliding window. Well below a microsecond.
 sprag_status sprag_limiter_reserve(const sprag_limiter *limiter,
                                    const void *key,
                                    size_t key_len,
@@ -760,12 +851,13 @@ sprag_status sprag_limiter_reserve(const sprag_limiter *limiter,
                                    sprag_decision *decision,
                                    sprag_error **error);
 
-// Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no interval
-// above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came back, in units
-// of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty, also where that fails.
+// Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no
+// interval above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came
+// back, in units of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty,
+// also where that fails.
 //
-// A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while it
-// counts. Give back before the key's next check where that can be.
+// A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while
+// it counts. Give back before the key's next check where that can be.
 sprag_status sprag_limiter_refund(const sprag_limiter *limiter,
                                   sprag_decision *decision,
                                   uint32_t *refund,
@@ -790,16 +882,16 @@ sprag_status sprag_limiter_limit(const sprag_limiter *limiter,
 /*
  * OVERRIDES
  *
- * A key of a limiter may have a limit of its own in place of the limiter's. It holds for all who use the limiter, until
- * it is cleared; neither a change of the limiter's limit nor the key's being idle ends it, and what the key has used
- * stays used. A limit of 0/second shuts a key out. Once a change has returned, no check that begins after is decided by
- * what was before. Checks of keys without an override cost nothing more.
+ * A key of a limiter may have a limit of its own in place of the limiter's. It holds for all who use the limiter,
+ * until it is cleared; neither a change of the limiter's limit nor the key's being idle ends it, and what the key
+ * has used stays used. A limit of 0/second shuts a key out. Once a change has returned, no check that begins after
+ * is decided by what was before. Checks of keys without an override cost nothing more.
  */
 
 // Gives a key a limit of its own, in place of any that it was given before. Some microseconds.
 //
-// SPRAG_ERROR_LIMIT for a text that is no limit. An override takes one of the region's objects, and a region has 1,024
-// limit definitions, of which all overrides of a limiter with the same limit share one: SPRAG_ERROR_FULL or
+// SPRAG_ERROR_LIMIT for a text that is no limit. An override takes one of the region's objects, and a region has
+// 1,024 limit definitions, of which all overrides of a limiter with the same limit share one: SPRAG_ERROR_FULL or
 // SPRAG_ERROR_SHARE_EXCEEDED where there is no room.
 sprag_status sprag_limiter_set_override(const sprag_limiter *limiter,
                                         const void *key,
@@ -807,8 +899,8 @@ sprag_status sprag_limiter_set_override(const sprag_limiter *limiter,
                                         const char *limit,
                                         sprag_error **error);
 
-// Takes a key's override away, so that the limiter's limit holds for it again: SPRAG_OK, or SPRAG_NONE if it had none.
-// Some microseconds.
+// Takes a key's override away, so that the limiter's limit holds for it again: SPRAG_OK, or SPRAG_NONE if it had
+// none. Some microseconds.
 sprag_status sprag_limiter_clear_override(const sprag_limiter *limiter,
                                           const void *key,
                                           size_t key_len,
@@ -827,8 +919,8 @@ sprag_status sprag_limiter_override_of(const sprag_limiter *limiter,
 /*
  * SEVERAL LIMITERS IN ONE CALL
  *
- * A request is often under several limits at once: the user's, the tenant's, everybody's. One call checks them all, and
- * either all are allowed and all is taken, or nothing is taken anywhere.
+ * A request is often under several limits at once: the user's, the tenant's, everybody's. One call checks them
+ * all, and either all are allowed and all is taken, or nothing is taken anywhere.
  */
 
 // The most checks in one call.
@@ -847,9 +939,9 @@ typedef struct sprag_check {
 } sprag_check;
 
 // Checks 1 to SPRAG_CHECKS_MAX limiters in one call: SPRAG_OK, and all is taken, or SPRAG_REFUSED, and nothing is.
-// The decisions are written to an array of count elements in both cases, unless it is NULL, which is quickest; each
-// tells whether its own limiter refused, and can be given back by itself. A key that is named twice under one limiter is
-// checked twice. All are decided at one moment.
+// The decisions are written to an array of count elements in both cases, unless it is NULL, which is quickest;
+// each tells whether its own limiter refused, and can be given back by itself. A key that is named twice under one
+// limiter is checked twice. All are decided at one moment.
 //
 // Some five times as long as as many single checks; no write to shared memory when refused.
 //
@@ -864,9 +956,9 @@ sprag_status sprag_space_check_all(const sprag_space *space,
 /*
  * JOINT LIMITERS
  *
- * A joint limiter has several limits on each key, declared together: all of them admit a cost, or nothing is taken.
- * It is far cheaper than a call of several limiters. What it admitted cannot be given back or reserved, and its limits
- * cannot be changed: for those, use limiters.
+ * A joint limiter has several limits on each key, declared together: all of them admit a cost, or nothing is
+ * taken. It is far cheaper than a call of several limiters. What it admitted cannot be given back or reserved, and
+ * its limits cannot be changed: for those, use limiters.
  *
  * A sprag_joint_decision is what it answered: a value in the caller's own memory, which may be moved and copied, and
  * needs no freeing. Its limiter must not be closed before it is last asked.
@@ -880,14 +972,14 @@ typedef struct sprag_joint_decision {
   // The library's own.
   uint64_t private_state;
   // The library's own.
-  uint64_t private_words[24];
+  uint64_t private_words[22];
 } sprag_joint_decision;
 
 // Opens the joint limiter of this name, and creates it with 2 to 6 limits, as texts, if there is none. Its name has
 // nothing to do with those of other limiters. A region has room for 256 of them, which stay for as long as it does.
 //
-// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has others, or these in another
-// order; SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where there is no room for it.
+// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has others, or these in
+// another order; SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where there is no room for it.
 sprag_status sprag_joint_limiter_open(const sprag_space *space,
                                       const void *name,
                                       size_t name_len,
@@ -899,8 +991,9 @@ sprag_status sprag_joint_limiter_open(const sprag_space *space,
 // Closes the handle; NULL is none. The limiter stays in its space.
 void sprag_joint_limiter_close(sprag_joint_limiter *joint_limiter);
 
-// Checks a cost of a key, at most 2^26 - 1, against all limits, and takes it from all if all allow it: SPRAG_OK, else
-// SPRAG_REFUSED. A cost of 0 takes nothing. The decision is written in both cases, unless it is NULL, which is quickest.
+// Checks a cost of a key, at most 2^26 - 1, against all limits, and takes it from all if all allow it: SPRAG_OK,
+// else SPRAG_REFUSED. A cost of 0 takes nothing. The decision is written in both cases, unless it is NULL, which
+// is quickest.
 //
 // A region with no room for the key is no error: all such keys are decided by one entry, see
 // sprag_joint_decision_is_overflow(). Tens of nanoseconds; a refusal writes nothing to shared memory.
@@ -940,13 +1033,13 @@ sprag_status sprag_joint_limiter_limit(const sprag_joint_limiter *joint_limiter,
 // Whether the cost was admitted, by every limit; false for an empty one.
 bool sprag_joint_decision_is_allowed(const sprag_joint_decision *decision);
 
-// Whether a limit refused; if so, writes which one does longest, by its place from 0, to place, unless that is NULL: of two
-// that are as long, the first. False for an empty one.
+// Whether a limit refused; if so, writes which one does longest, by its place from 0, to place, unless that is
+// NULL: of two that are as long, the first. False for an empty one.
 bool sprag_joint_decision_refused_by(const sprag_joint_decision *decision,
                                      size_t *place);
 
-// Writes what the limit at a place, from 0, says for itself to of, and tells whether there is such a limit. Where another
-// one refused and nothing was taken, it allows what it would have admitted. It cannot be given back.
+// Writes what the limit at a place, from 0, says for itself to of, and tells whether there is such a limit. Where
+// another one refused and nothing was taken, it allows what it would have admitted. It cannot be given back.
 bool sprag_joint_decision_of(const sprag_joint_decision *decision,
                              size_t place,
                              sprag_decision *of);
@@ -957,31 +1050,86 @@ uint64_t sprag_joint_decision_limit(const sprag_joint_decision *decision);
 // The greatest cost that another check at the same instant would be allowed, at most 2^26 - 1; 0 for an empty one.
 uint64_t sprag_joint_decision_remaining(const sprag_joint_decision *decision);
 
-// How long to wait until the same cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it was, else the
-// longest of those that refuse; SPRAG_NEVER if it never can be, and for an empty one.
+// How long to wait until the same cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it was,
+// else the longest of those that refuse; SPRAG_NEVER if it never can be, and for an empty one.
 uint64_t sprag_joint_decision_retry_after_ns(const sprag_joint_decision *decision);
 
-// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it would
-// be at once, SPRAG_NEVER if it never can be, and for an empty one.
+// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if
+// it would be at once, SPRAG_NEVER if it never can be, and for an empty one.
 uint64_t sprag_joint_decision_retry_after_for_ns(const sprag_joint_decision *decision,
                                                  uint64_t cost);
 
-// How long until nothing is used any more under any limit, in nanoseconds, if nobody takes any; SPRAG_NEVER for never, and
-// for an empty one.
+// How long until nothing is used any more under any limit, in nanoseconds, if nobody takes any; SPRAG_NEVER for
+// never, and for an empty one.
 uint64_t sprag_joint_decision_reset_after_ns(const sprag_joint_decision *decision);
 
-// Whether the region had no room for the key, so that an entry shared by all such keys decided; false for an empty one.
+// Whether the region had no room for the key, so that an entry shared by all such keys decided; false for an empty
+// one.
 bool sprag_joint_decision_is_overflow(const sprag_joint_decision *decision);
+
+/*
+ * CONCURRENCY LIMITERS
+ *
+ * A concurrency limiter lets at most so many at once be held of each key, shared by everyone who opens it in the
+ * same space. What a key can have is a semaphore: open a handle on it with sprag_concurrency_key(), and acquire as
+ * many as are to be used at once.
+ */
+
+// An open concurrency limiter. Every call on it is safe from any thread.
+typedef struct sprag_concurrency sprag_concurrency;
+
+// Opens the concurrency limiter of this name, and creates it if there is none: of each key at most so many permits
+// are held at once, 1 to 16,777,215. With permits 0, opens the one that there is, whatever it allows: SPRAG_NONE
+// if there is none. flags: 0 or SPRAG_UPDATE. It stays for as long as the region does; a limiter of a rate, or a
+// semaphore, of the same name is another thing.
+//
+// SPRAG_ERROR_DEFINITION_DIFFERS if it allows another number, without SPRAG_UPDATE; SPRAG_ERROR_FULL and
+// SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. After an update nobody acquires by the old
+// number. Who holds some keeps them, also if there are more then than permits; who waits for more than that fails
+// with SPRAG_ERROR_ABOVE_CAPACITY.
+sprag_status sprag_concurrency_open(const sprag_space *space,
+                                    const void *name,
+                                    size_t name_len,
+                                    uint32_t permits,
+                                    uint32_t flags,
+                                    sprag_concurrency **concurrency,
+                                    sprag_error **error);
+
+// Closes the handle; NULL is none. The limiter stays in its space.
+void sprag_concurrency_close(sprag_concurrency *concurrency);
+
+// Opens a handle on what a key can have at once, to be acquired as a semaphore's permits are, and closed as one. Its
+// holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s. Nothing is created before some are acquired. Some
+// hundred nanoseconds.
+sprag_status sprag_concurrency_key(const sprag_concurrency *concurrency,
+                                   const void *key,
+                                   size_t key_len,
+                                   uint64_t ttl_ns,
+                                   sprag_semaphore **semaphore,
+                                   sprag_error **error);
+
+// Writes how many each key can have at once now, whatever this handle was opened with. A few loads.
+sprag_status sprag_concurrency_permits(const sprag_concurrency *concurrency,
+                                       uint32_t *permits,
+                                       sprag_error **error);
+
+// Writes the name, as far as it fits, and its length.
+sprag_status sprag_concurrency_name(const sprag_concurrency *concurrency,
+                                    void *name,
+                                    size_t name_max,
+                                    size_t *name_len,
+                                    sprag_error **error);
 
 /*
  * COUNTERS
  *
- * A counter is a signed 64-bit number, 0 until somebody changes it, shared by everyone who opens it in the same space. Each
- * call is one step: all of it happened or nothing did, also if its caller is killed. A counter at 0 takes no room that
- * another name needs.
+ * A counter is a signed 64-bit number, 0 until somebody changes it, shared by everyone who opens it in the same
+ * space. Each call is one step: all of it happened or nothing did, also if its caller is killed. A counter at 0
+ * takes no room that another name needs.
  *
- * Every change fails with SPRAG_ERROR_FULL or SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another counter,
- * and with SPRAG_ERROR_COUNTER_OVERFLOW, and the counter stays what it is, where the sum would leave the range of int64_t.
+ * Every change fails with SPRAG_ERROR_FULL or SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another
+ * counter, and with SPRAG_ERROR_COUNTER_OVERFLOW, and the counter stays what it is, where the sum would leave the
+ * range of int64_t.
  */
 
 // An open counter. Every call on it is safe from any thread.
@@ -1003,9 +1151,10 @@ sprag_status sprag_counter_add(const sprag_counter *counter,
                                int64_t *sum,
                                sprag_error **error);
 
-// Adds delta if the sum is at least min and at most max: SPRAG_OK, and the sum is written to number; else SPRAG_REFUSED,
-// nothing is changed, and what the counter is at is written there, unless number is NULL. With a min of 0 nobody
-// overdraws, however many try at once. Where the number lies outside already, only what brings it back is added.
+// Adds delta if the sum is at least min and at most max: SPRAG_OK, and the sum is written to number; else
+// SPRAG_REFUSED, nothing is changed, and what the counter is at is written there, unless number is NULL. With a
+// min of 0 nobody overdraws, however many try at once. Where the number lies outside already, only what brings it
+// back is added.
 //
 // SPRAG_ERROR_OUT_OF_RANGE if min is above max.
 sprag_status sprag_counter_add_within(const sprag_counter *counter,
@@ -1024,8 +1173,8 @@ sprag_status sprag_counter_swap(const sprag_counter *counter,
                                 int64_t *was,
                                 sprag_error **error);
 
-// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is written
-// to was in both cases, unless that is NULL.
+// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is
+// written to was in both cases, unless that is NULL.
 sprag_status sprag_counter_compare_exchange(const sprag_counter *counter,
                                             int64_t expected,
                                             int64_t number,
@@ -1042,11 +1191,11 @@ sprag_status sprag_counter_name(const sprag_counter *counter,
 /*
  * STRIPED COUNTERS
  *
- * A striped counter is a counter in several parts, so that threads and processes that add to it at once do not wait for
- * one another's cache lines. It is the same counter for everyone: who has it open as a plain one adds to the same
- * number. What needs the whole number has to gather it, about a microsecond, and slows the next few additions down: so
- * sprag_counter_add(), which tells the sum, is the wrong call for a hot counter. A striped counter is exact, stays for
- * as long as the region does, also at 0, and takes the room of nine objects.
+ * A striped counter is a counter in several parts, so that threads and processes that add to it at once do not
+ * wait for one another's cache lines. It is the same counter for everyone: who has it open as a plain one adds to
+ * the same number. What needs the whole number has to gather it, about a microsecond, and slows the next few
+ * additions down: so sprag_counter_add(), which tells the sum, is the wrong call for a hot counter. A striped
+ * counter is exact, stays for as long as the region does, also at 0, and takes the room of nine objects.
  */
 
 // An open striped counter. Every call on it is safe from any thread.
@@ -1064,8 +1213,8 @@ sprag_status sprag_striped_counter_open(const sprag_space *space,
 // Closes the handle; NULL is none. The counter stays in its space.
 void sprag_striped_counter_close(sprag_striped_counter *striped_counter);
 
-// Adds delta, which may be negative. The sum is not told: nobody knows it without looking at all parts. Some nanoseconds,
-// by however many at once.
+// Adds delta, which may be negative. The sum is not told: nobody knows it without looking at all parts. Some
+// nanoseconds, by however many at once.
 //
 // SPRAG_ERROR_COUNTER_OVERFLOW as for sprag_counter_add().
 sprag_status sprag_striped_counter_add(const sprag_striped_counter *striped_counter,
@@ -1073,8 +1222,8 @@ sprag_status sprag_striped_counter_add(const sprag_striped_counter *striped_coun
                                        sprag_error **error);
 
 // Adds delta if the sum over all parts is at least min and at most max: SPRAG_OK, and number is not written; else
-// SPRAG_REFUSED, nothing is changed, and what the counter is at is written to number, unless that is NULL. Bounds that
-// most calls share are the fastest; different ones take turns at gathering the whole.
+// SPRAG_REFUSED, nothing is changed, and what the counter is at is written to number, unless that is NULL. Bounds
+// that most calls share are the fastest; different ones take turns at gathering the whole.
 //
 // SPRAG_ERROR_OUT_OF_RANGE if min is above max.
 sprag_status sprag_striped_counter_add_within(const sprag_striped_counter *striped_counter,
@@ -1095,8 +1244,8 @@ sprag_status sprag_striped_counter_swap(const sprag_striped_counter *striped_cou
                                         int64_t *was,
                                         sprag_error **error);
 
-// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is written
-// to was in both cases, unless that is NULL.
+// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is
+// written to was in both cases, unless that is NULL.
 sprag_status sprag_striped_counter_compare_exchange(const sprag_striped_counter *striped_counter,
                                                     int64_t expected,
                                                     int64_t number,
@@ -1109,6 +1258,639 @@ sprag_status sprag_striped_counter_name(const sprag_striped_counter *striped_cou
                                         size_t name_max,
                                         size_t *name_len,
                                         sprag_error **error);
+
+/*
+ * ATTEMPTS
+ *
+ * A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in
+ * by sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by
+ * sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and
+ * has the next one told that one ended unfinished; one that is forgotten ends with its deadline, or with the
+ * space. An attempt of zero bytes is empty.
+ *
+ * An attempt is for one thread at a time.
+ */
+
+// An attempt. All of its fields but the token are the library's own.
+typedef struct sprag_attempt {
+  // Higher than that of every earlier attempt at the key, and below 2^53: a fence admits it as it does a lock's.
+  // 0 if the attempt is empty.
+  uint64_t token;
+  // The library's own.
+  uint64_t private_state;
+  // The library's own.
+  uint64_t private_words[18];
+} sprag_attempt;
+
+// Stores the result, 0 to SPRAG_RESULT_BYTES_MAX bytes, for keep_for_ns, 1 ms to 366 days: from then on it is
+// given to everybody who begins. All of it or, on an error, nothing. A longer result belongs elsewhere, and where
+// it is can be the result.
+//
+// SPRAG_ERROR_LOST once the deadline has passed, whether somebody else began since or not. The attempt is left
+// empty then, as after success; with any other error it goes on: SPRAG_ERROR_OUT_OF_RANGE for a result that is too
+// long, SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. An empty result
+// always fits.
+sprag_status sprag_attempt_finish(sprag_attempt *attempt,
+                                  const void *result,
+                                  size_t result_len,
+                                  uint64_t keep_for_ns,
+                                  sprag_error **error);
+
+// Frees the key for the next caller at once, as if this attempt had not been: for one that did nothing, or undid
+// it. What was known of attempts before, the next one is told. The attempt is left empty, also where that fails:
+// SPRAG_ERROR_LOST if it was over already. One whose deadline has passed is abandoned all the same while nobody
+// has noticed.
+sprag_status sprag_attempt_abandon(sprag_attempt *attempt,
+                                   sprag_error **error);
+
+// Ends an attempt that is neither finished nor abandoned, and leaves it empty: the key is free at once, and the
+// next one is told that one ended unfinished. Nothing for NULL and for an empty one.
+void sprag_attempt_close(sprag_attempt *attempt);
+
+// Whether an attempt before this one ended unfinished, so that its work may have been done in part: its deadline
+// passed, its owner died, or it was closed. Stays so over attempts that are abandoned, until one is finished.
+// False for an empty one.
+bool sprag_attempt_is_after_unfinished(const sprag_attempt *attempt);
+
+// Whether the deadline is still to come, by this process's own clock: a clock reading, no shared memory. Errs
+// towards false near the end; false for an empty one. To finish may still fail.
+bool sprag_attempt_is_valid(const sprag_attempt *attempt);
+
+// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token, and
+// that the region was removed.
+bool sprag_attempt_is_held(const sprag_attempt *attempt);
+
+// What is left until the deadline in nanoseconds, by this process's own clock; 0 once it has passed, and for an
+// empty one.
+uint64_t sprag_attempt_deadline_left_ns(const sprag_attempt *attempt);
+
+// Starts the time until the deadline anew, from now, with the length it had. SPRAG_ERROR_LOST once it has passed.
+sprag_status sprag_attempt_renew(sprag_attempt *attempt,
+                                 sprag_error **error);
+
+// sprag_attempt_renew() with another length: 1 ms to 366 days.
+sprag_status sprag_attempt_extend(sprag_attempt *attempt, uint64_t ttl_ns, sprag_error **error);
+
+// Lets the attempt go on without this process, until its deadline, which starts anew, or until somebody finishes or
+// abandons it by its token, which is written to token. The attempt is left empty, also where that fails:
+// SPRAG_ERROR_LOST once it is over.
+sprag_status sprag_attempt_detach(sprag_attempt *attempt,
+                                  uint64_t *token,
+                                  sprag_error **error);
+
+/*
+ * IDEMPOTENCY KEYS
+ *
+ * The first to begin at a key owns it until a deadline, and may store a small result. Those who come meanwhile are
+ * told that it is in progress; those who come later are given the result, for as long as it is kept.
+ *
+ *     switch (sprag_once_begin(once, 60 * SPRAG_SECOND, &attempt, NULL, result, sizeof result, &len, NULL)) {
+ *     case SPRAG_OK:
+ *         len = charge(sprag_attempt_is_after_unfinished(&attempt), result);
+ *         sprag_attempt_finish(&attempt, result, len, 86400 * SPRAG_SECOND, NULL);
+ *         break;
+ *     case SPRAG_DONE:
+ *         break;
+ *     case SPRAG_IN_PROGRESS:
+ *         return COME_BACK_LATER;
+ *     }
+ */
+
+// A handle on an idempotency key. Every call on it is safe from any thread.
+typedef struct sprag_once sprag_once;
+
+// The most bytes that a result may have.
+#define SPRAG_RESULT_BYTES_MAX 1024
+
+// Who is at a key, and for how long.
+typedef struct sprag_progress {
+  // What is left until the attempt's deadline, in nanoseconds; of a key that is done, for how much longer its
+  // result is kept at least.
+  uint64_t left_ns;
+  // The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any more.
+  uint32_t holder_pid;
+  // Zero.
+  uint32_t reserved;
+} sprag_progress;
+
+// Opens a handle on a key, 1 to 1,024 bytes. Nothing is created before somebody begins.
+sprag_status sprag_once_open(const sprag_space *space,
+                             const void *key,
+                             size_t key_len,
+                             sprag_once **once,
+                             sprag_error **error);
+
+// Closes the handle; NULL is none. Its attempts go on.
+void sprag_once_close(sprag_once *once);
+
+// Begins at the key, if it is new or its last attempt is over: the caller owns it for ttl_ns, 1 ms to 366 days. An
+// attempt is over when it is finished, abandoned or closed, when its deadline has passed, and when its process
+// ended.
+//
+// SPRAG_OK: the attempt is written. SPRAG_IN_PROGRESS: another is under way, and who and for how long is written
+// to progress, unless that is NULL. SPRAG_DONE: it was done before; the result is written as far as it fits, and
+// how long it is in all, to result_len, unless that is NULL. SPRAG_RESULT_BYTES_MAX are always enough; with fewer,
+// nothing is lost: ask again, by sprag_once_status().
+//
+// A few dozen nanoseconds where the key is known. SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region
+// has no room for another key.
+sprag_status sprag_once_begin(const sprag_once *once,
+                              uint64_t ttl_ns,
+                              sprag_attempt *attempt,
+                              sprag_progress *progress,
+                              void *result,
+                              size_t result_max,
+                              size_t *result_len,
+                              sprag_error **error);
+
+// What is known of the key; needs no session, and creates nothing. SPRAG_NONE: nobody began, or whoever did
+// abandoned it, or the result is no longer kept. SPRAG_IN_PROGRESS, and progress is written. SPRAG_DONE, and
+// progress and the result are written, as by sprag_once_begin(). SPRAG_UNFINISHED: the last attempt ended
+// unfinished, since its deadline passed, its owner died, or it was closed; that is remembered for an hour at
+// least, and then until its room is needed.
+sprag_status sprag_once_status(const sprag_once *once,
+                               sprag_progress *progress,
+                               void *result,
+                               size_t result_max,
+                               size_t *result_len,
+                               sprag_error **error);
+
+// sprag_attempt_finish() by the attempt's token, whoever began it: the other half of sprag_attempt_detach().
+sprag_status sprag_once_finish_token(const sprag_once *once,
+                                     uint64_t token,
+                                     const void *result,
+                                     size_t result_len,
+                                     uint64_t keep_for_ns,
+                                     sprag_error **error);
+
+// sprag_attempt_abandon() by the attempt's token, whoever began it.
+sprag_status sprag_once_abandon_token(const sprag_once *once, uint64_t token, sprag_error **error);
+
+// sprag_attempt_extend() by the attempt's token, whoever began it.
+sprag_status sprag_once_extend_token(const sprag_once *once,
+                                     uint64_t token,
+                                     uint64_t ttl_ns,
+                                     sprag_error **error);
+
+// Writes the key, as far as it fits, and its length.
+sprag_status sprag_once_key(const sprag_once *once,
+                            void *key,
+                            size_t key_max,
+                            size_t *key_len,
+                            sprag_error **error);
+
+/*
+ * WHAT AN INSPECTION TELLS
+ *
+ * A visitor is called with a pointer to one of the structs below, once for each thing that there is, and returns
+ * whether it wants more. What it was given, and all that this points at, lives until it returns. It may call
+ * anything of this library, but must not close the handle that is inspected, nor leave in another way than by
+ * returning.
+ *
+ * Each struct begins with its size as the library knows it: a newer one may append fields, and a program that was
+ * written for those must ask whether the size reaches them.
+ */
+
+// A time that is not known.
+#define SPRAG_UNKNOWN UINT64_MAX
+
+// One hold of a lock or a semaphore.
+typedef struct sprag_hold_info {
+  // sizeof(sprag_hold_info).
+  size_t size;
+  // Its token.
+  uint64_t token;
+  // What is left of the lease in nanoseconds; 0 once it is over.
+  uint64_t lease_left_ns;
+  // How long it has been held, in nanoseconds; SPRAG_UNKNOWN if not known.
+  uint64_t held_for_ns;
+  // The holder's process id in its own namespace, also of one that died; 0 if detached, or not known any more.
+  uint32_t pid;
+  // How many of a semaphore's permits it has; 1 of a lock.
+  uint32_t permits;
+  // Whether it holds, and not merely by an expired lease or by a process that died.
+  bool is_live;
+  // Whether it belongs to no process: somebody holds it by its token.
+  bool is_detached;
+  // Zero.
+  uint8_t reserved[6];
+} sprag_hold_info;
+
+// A lock of a name, a partition or the table.
+typedef struct sprag_lock_info {
+  // sizeof(sprag_lock_info).
+  size_t size;
+  // The lock's name; of coarse ones "partition 3" and "the table".
+  sprag_bytes name;
+  // The token of the holder, or of the last one; of a lock that nobody held yet, the one below its first.
+  uint64_t token;
+  // What is left of the lease in nanoseconds; 0 if not held, or once it is over.
+  uint64_t lease_left_ns;
+  // How long it has been held, in nanoseconds; SPRAG_UNKNOWN if not held or not known.
+  uint64_t held_for_ns;
+  // The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known any
+  // more. This and what is said above of the holder is said of the one whose lease lasts longest.
+  uint32_t holder_pid;
+  // How many hold it, and not merely by an expired lease or by a process that died: one at most, unless it is
+  // shared.
+  uint32_t holders;
+  // How many wait for it.
+  uint32_t waiters;
+  // How many more died while they waited; whoever comes for the lock clears them away.
+  uint32_t waiters_dead;
+  // Whether it is held, and not merely by an expired lease or by a process that died.
+  bool is_held;
+  // Whether its holder died, or closed its space, without releasing it: the next one that comes for it gets it.
+  bool is_holder_dead;
+  // Whether those who hold it share it.
+  bool is_shared;
+  // Whether the hold belongs to no process: somebody holds it by its token.
+  bool is_detached;
+  // Zero.
+  uint8_t reserved[4];
+  // Each hold on it, by token, those included that are over or whose process died: so many pointers.
+  const sprag_hold_info *const *holds;
+  // How many there are.
+  size_t hold_count;
+} sprag_lock_info;
+
+// A semaphore, or what is held of a key of a concurrency limiter.
+typedef struct sprag_semaphore_info {
+  // sizeof(sprag_semaphore_info).
+  size_t size;
+  // The semaphore's name, or the key.
+  sprag_bytes name;
+  // How many permits there are.
+  uint32_t permits;
+  // How many of them are taken, those of the dead and the late included until somebody needs them.
+  uint32_t taken;
+  // How many are held, and not merely by an expired lease or by a process that died.
+  uint32_t used;
+  // The most that could be had beside those, if nobody waits.
+  uint32_t remaining;
+  // How many hold some, and not merely by an expired lease or by a process that died.
+  uint32_t holders;
+  // How many wait for some.
+  uint32_t waiters;
+  // How many more died while they waited.
+  uint32_t waiters_dead;
+  // Zero.
+  uint32_t reserved;
+  // Each hold of some, by token, those included that are over or whose process died: so many pointers.
+  const sprag_hold_info *const *holds;
+  // How many there are.
+  size_t hold_count;
+} sprag_semaphore_info;
+
+// A concurrency limiter.
+typedef struct sprag_concurrency_info {
+  // sizeof(sprag_concurrency_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes name;
+  // How many each key can have at once.
+  uint32_t permits;
+  // Zero.
+  uint32_t reserved;
+  // The keys that have an entry, by name: those of which some are held or waited for, and idle ones not
+  // reclaimed yet: so many pointers.
+  const sprag_semaphore_info *const *keys;
+  // How many there are.
+  size_t key_count;
+} sprag_concurrency_info;
+
+// A limiter.
+typedef struct sprag_limiter_info {
+  // sizeof(sprag_limiter_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes name;
+  // Its limit, as text.
+  const char *limit;
+  // How many keys have an entry: those with something used, and full ones not reclaimed yet.
+  uint64_t keys;
+} sprag_limiter_info;
+
+// An override: a key's own limit.
+typedef struct sprag_override_info {
+  // sizeof(sprag_override_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes limiter;
+  // The key.
+  sprag_bytes key;
+  // The limit that it has instead of the limiter's, as text.
+  const char *limit;
+} sprag_override_info;
+
+// A joint limiter.
+typedef struct sprag_joint_limiter_info {
+  // sizeof(sprag_joint_limiter_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes name;
+  // Its limits, in their order, as texts: so many pointers.
+  const char *const *limits;
+  // How many there are.
+  size_t limit_count;
+  // How many keys have an entry: those with something used, and full ones not reclaimed yet.
+  uint64_t keys;
+} sprag_joint_limiter_info;
+
+// A counter.
+typedef struct sprag_counter_info {
+  // sizeof(sprag_counter_info).
+  size_t size;
+  // The counter's name.
+  sprag_bytes name;
+  // What it is at.
+  int64_t number;
+} sprag_counter_info;
+
+// An idempotency key.
+typedef struct sprag_once_info {
+  // sizeof(sprag_once_info).
+  size_t size;
+  // The key.
+  sprag_bytes key;
+  // SPRAG_IN_PROGRESS, SPRAG_DONE or SPRAG_UNFINISHED, as sprag_once_status() returns.
+  sprag_status status;
+  // The owner's process id in its own namespace; 0 if the attempt is detached, not known any more, or over.
+  uint32_t holder_pid;
+  // What is left until the attempt's deadline, in nanoseconds; of one that is done, for how much longer its
+  // result is kept at least.
+  uint64_t left_ns;
+  // The result, if it is done.
+  sprag_bytes result;
+} sprag_once_info;
+
+// A forced release.
+typedef struct sprag_break_info {
+  // sizeof(sprag_break_info).
+  size_t size;
+  // The lock's name, its first 96 bytes.
+  sprag_bytes name;
+  // The token of the hold that was ended.
+  uint64_t token;
+  // When, in nanoseconds since 1970-01-01 UTC.
+  uint64_t at_unix_ns;
+  // The process id of whoever did it.
+  uint32_t by_pid;
+  // Zero.
+  uint32_t reserved;
+} sprag_break_info;
+
+/*
+ * INSPECTIONS
+ *
+ * What there is in a space, and who holds what. A prefix of 0 bytes is all names. All that is told is gathered
+ * before the first visit, so that a visitor may change what it is told of; a visitor that returns false ends the
+ * visits, which is no error.
+ */
+
+// Is shown a lock; returns whether it wants more.
+typedef bool (*sprag_visit_lock)(const sprag_lock_info *lock, void *context);
+
+// Is shown a semaphore; returns whether it wants more.
+typedef bool (*sprag_visit_semaphore)(const sprag_semaphore_info *semaphore, void *context);
+
+// Is shown a concurrency limiter; returns whether it wants more.
+typedef bool (*sprag_visit_concurrency)(const sprag_concurrency_info *concurrency, void *context);
+
+// Is shown a limiter; returns whether it wants more.
+typedef bool (*sprag_visit_limiter)(const sprag_limiter_info *limiter, void *context);
+
+// Is shown an override; returns whether it wants more.
+typedef bool (*sprag_visit_override)(const sprag_override_info *overriding, void *context);
+
+// Is shown a joint limiter; returns whether it wants more.
+typedef bool (*sprag_visit_joint_limiter)(const sprag_joint_limiter_info *joint_limiter, void *context);
+
+// Is shown a counter; returns whether it wants more.
+typedef bool (*sprag_visit_counter)(const sprag_counter_info *counter, void *context);
+
+// Is shown an idempotency key; returns whether it wants more.
+typedef bool (*sprag_visit_once)(const sprag_once_info *once, void *context);
+
+// Is shown a forced release; returns whether it wants more.
+typedef bool (*sprag_visit_break)(const sprag_break_info *broken, void *context);
+
+// The locks whose names begin with prefix, by name. Reads the whole table; stops no one.
+sprag_status sprag_space_each_lock(const sprag_space *space,
+                                   const void *prefix,
+                                   size_t prefix_len,
+                                   sprag_visit_lock visit,
+                                   void *context,
+                                   sprag_error **error);
+
+// The locks of partitions and of the table that are held or waited for. While the table is held, so are all
+// partitions, with a token of their own each.
+sprag_status sprag_space_each_coarse_lock(const sprag_space *space,
+                                          sprag_visit_lock visit,
+                                          void *context,
+                                          sprag_error **error);
+
+// The semaphores whose names begin with prefix, by name. Reads the whole table; stops no one.
+sprag_status sprag_space_each_semaphore(const sprag_space *space,
+                                        const void *prefix,
+                                        size_t prefix_len,
+                                        sprag_visit_semaphore visit,
+                                        void *context,
+                                        sprag_error **error);
+
+// The concurrency limiters whose names begin with prefix, by name, and what is held of their keys. Reads the whole
+// table; stops no one.
+sprag_status sprag_space_each_concurrency(const sprag_space *space,
+                                          const void *prefix,
+                                          size_t prefix_len,
+                                          sprag_visit_concurrency visit,
+                                          void *context,
+                                          sprag_error **error);
+
+// The limiters whose names begin with prefix, by name. Reads the whole region; stops no one.
+sprag_status sprag_space_each_limiter(const sprag_space *space,
+                                      const void *prefix,
+                                      size_t prefix_len,
+                                      sprag_visit_limiter visit,
+                                      void *context,
+                                      sprag_error **error);
+
+// The overrides of limiters whose names begin with prefix, by limiter and key. Reads all objects of the region;
+// stops no one: an override that is just being set or cleared may be among them.
+sprag_status sprag_space_each_override(const sprag_space *space,
+                                       const void *prefix,
+                                       size_t prefix_len,
+                                       sprag_visit_override visit,
+                                       void *context,
+                                       sprag_error **error);
+
+// The joint limiters whose names begin with prefix, by name. Reads the whole region; stops no one.
+sprag_status sprag_space_each_joint_limiter(const sprag_space *space,
+                                            const void *prefix,
+                                            size_t prefix_len,
+                                            sprag_visit_joint_limiter visit,
+                                            void *context,
+                                            sprag_error **error);
+
+// The counters that are not at 0 and whose names begin with prefix, by name. Reads the whole table; stops no one.
+sprag_status sprag_space_each_counter(const sprag_space *space,
+                                      const void *prefix,
+                                      size_t prefix_len,
+                                      sprag_visit_counter visit,
+                                      void *context,
+                                      sprag_error **error);
+
+// The idempotency keys that begin with prefix, by name, but for new ones. Reads the whole table; stops no one,
+// also not an owner that is late: what is told of it here, sprag_once_status() makes sure of.
+sprag_status sprag_space_each_once(const sprag_space *space,
+                                   const void *prefix,
+                                   size_t prefix_len,
+                                   sprag_visit_once visit,
+                                   void *context,
+                                   sprag_error **error);
+
+// The last forced releases, oldest first, at most 64.
+sprag_status sprag_space_each_break(const sprag_space *space,
+                                    sprag_visit_break visit,
+                                    void *context,
+                                    sprag_error **error);
+
+// Who holds a lock and who waits for it, changing nothing; of several locks each that has an entry in the region,
+// in the order in which they were named. SPRAG_NONE, and there is no visit, if none has one, so that nobody holds
+// it. Needs no session.
+sprag_status sprag_lock_peek(const sprag_lock *lock,
+                             sprag_visit_lock visit,
+                             void *context,
+                             sprag_error **error);
+
+// Who has permits and who waits for some, changing nothing: one visit, also if nobody does. Reads all holds of the
+// space that are by permits.
+sprag_status sprag_semaphore_peek(const sprag_semaphore *semaphore,
+                                  sprag_visit_semaphore visit,
+                                  void *context,
+                                  sprag_error **error);
+
+/*
+ * REGIONS
+ *
+ * The files of shm: spaces: what there are, what is in them, and how one is removed, resized and looked over. On
+ * Linux; elsewhere these calls fail with SPRAG_ERROR_UNSUPPORTED, as shm: does.
+ */
+
+// Also a region that is in use: its holds are lost, and its sessions find out at their next slow step.
+#define SPRAG_EVEN_IF_IN_USE 8
+
+// A region's file, as its directory lists it.
+typedef struct sprag_region_file {
+  // sizeof(sprag_region_file).
+  size_t size;
+  // What follows shm: to open it.
+  const char *name;
+  // The file.
+  const char *path;
+  // The file's length in bytes.
+  uint64_t bytes;
+  // When it was last written by a call, in nanoseconds since 1970-01-01 UTC; writing through a mapping may not
+  // show. SPRAG_UNKNOWN if not known.
+  uint64_t modified_unix_ns;
+} sprag_region_file;
+
+// Is shown a region's file; returns whether it wants more.
+typedef bool (*sprag_visit_region_file)(const sprag_region_file *file, void *context);
+
+// What can be said of a region from outside.
+typedef struct sprag_region_info {
+  // sizeof(sprag_region_info).
+  size_t size;
+  // The file.
+  const char *path;
+  // Bytes of the file that the file system holds.
+  uint64_t allocated_bytes;
+  // Bytes that it may grow to.
+  uint64_t len_bytes;
+  // When it was created, in nanoseconds since 1970-01-01 UTC.
+  uint64_t created_unix_ns;
+  // Its layout.
+  uint32_t layout_version;
+  // Sessions whose process is alive.
+  uint32_t live_sessions;
+  // The user id of its owner.
+  uint32_t owner_uid;
+  // Whether its group may use it.
+  bool is_group_shared;
+  // Zero.
+  uint8_t reserved[3];
+  // From here on its caps, as in sprag_space_options.
+  uint32_t objects;
+  // Keys of all limiters together.
+  uint32_t limiter_keys;
+  // Keys of all joint limiters together.
+  uint32_t joint_keys;
+  // Open spaces at one time.
+  uint32_t sessions;
+  // Waits at one time.
+  uint32_t waiters;
+  // Shared holds and holds of semaphores at one time.
+  uint32_t permits;
+  // Chunks of 48 bytes for long names, long keys, and results.
+  uint32_t key_chunks;
+  // Zero.
+  uint32_t reserved_word;
+} sprag_region_info;
+
+// Is shown a region; what it returns is not looked at.
+typedef bool (*sprag_visit_region)(const sprag_region_info *region, void *context);
+
+// Is told one thing that contradicts itself, as text; returns whether it wants more.
+typedef bool (*sprag_visit_finding)(const char *finding, void *context);
+
+// Visits the regions in this user's directory, by name: $SPRAG_DIR, else /dev/shm/sprag-UID. None if there is no
+// such directory.
+//
+// SPRAG_ERROR_PLACE for a directory that cannot be read, or a $SPRAG_DIR that is not absolute.
+sprag_status sprag_region_each(sprag_visit_region_file visit,
+                               void *context,
+                               sprag_error **error);
+
+// Visits the region at url, without opening a session in it. flags: 0 or SPRAG_GROUP_SHARED, whether its directory
+// may be the group's. A few system calls, and some for each session that is alive.
+//
+// SPRAG_ERROR_PLACE for a URL or a directory that cannot be used, SPRAG_ERROR_UNSUPPORTED for mem:,
+// SPRAG_ERROR_NOT_FOUND and SPRAG_ERROR_INCOMPATIBLE for a file that is not there or is no region of this release.
+sprag_status sprag_region_probe(const char *url,
+                                uint32_t flags,
+                                sprag_visit_region visit,
+                                void *context,
+                                sprag_error **error);
+
+// Removes the region at url. flags: SPRAG_GROUP_SHARED and SPRAG_EVEN_IF_IN_USE, or'ed together. One that is
+// damaged or incompatible is removed too.
+//
+// SPRAG_ERROR_IN_USE while sessions are alive in it, or a hold that was detached runs, without
+// SPRAG_EVEN_IF_IN_USE; else those of sprag_region_probe().
+sprag_status sprag_region_remove(const char *url, uint32_t flags, sprag_error **error);
+
+// Replaces the region at url by one with the caps of options, while nobody uses it; a cap of 0 stays what it is.
+// Of the flags only SPRAG_GROUP_SHARED has a meaning; neither a share nor a clock may be given. Fences, counters,
+// limiters, what their keys have used, and results that are kept are carried over, and no token goes back. Reads
+// the whole region; waits for up to 10 s for another process that is at it.
+//
+// SPRAG_ERROR_IN_USE; SPRAG_ERROR_OUT_OF_RANGE for a cap out of its bounds, SPRAG_ERROR_FULL for one too low for
+// what is carried over; SPRAG_ERROR_CONTENDED when the time is over; else those of sprag_region_probe(). Nothing
+// is changed then.
+sprag_status sprag_region_resize(const char *url,
+                                 const sprag_space_options *options,
+                                 sprag_error **error);
+
+// Walks through all of an open space's region, and tells what contradicts itself, and how many such things there
+// are, unless count is NULL. Changes nothing and stops nobody; in a region in use a finding can be a step that
+// somebody is in the middle of, and is gone when looked for again. SPRAG_OK whatever was found. Reads the whole
+// region.
+sprag_status sprag_region_check(const sprag_space *space,
+                                sprag_visit_finding visit,
+                                void *context,
+                                size_t *count,
+                                sprag_error **error);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -1,11 +1,12 @@
 //! # Names, keys and values
 //!
 //! Names and keys are bytes, 1 to 1,024 of them, given as pointer and length; they may hold anything, also zero
-//! bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the call only.
+//! bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the
+//! call only.
 //!
-//! A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is in all, to a
-//! pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough for all. A text ends with
-//! a zero byte even where it was cut, which its length does not count; a name does not.
+//! A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is
+//! in all, to a pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough
+//! for all. A text ends with a zero byte even where it was cut, which its length does not count; a name does not.
 
 use crate::border::{Failure, give, wanted};
 use std::ffi::{CStr, c_char, c_void};

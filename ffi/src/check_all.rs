@@ -1,7 +1,7 @@
 //! # Several limiters in one call
 //!
-//! A request is often under several limits at once: the user's, the tenant's, everybody's. One call checks them all, and
-//! either all are allowed and all is taken, or nothing is taken anywhere.
+//! A request is often under several limits at once: the user's, the tenant's, everybody's. One call checks them
+//! all, and either all are allowed and all is taken, or nothing is taken anywhere.
 
 use crate::border::{Failure, Opaque, on};
 use crate::bytes::{bytes, values};
@@ -31,9 +31,9 @@ pub struct sprag_check {
 pub const SPRAG_CHECKS_MAX: usize = 8;
 
 /// Checks 1 to SPRAG_CHECKS_MAX limiters in one call: SPRAG_OK, and all is taken, or SPRAG_REFUSED, and nothing is.
-/// The decisions are written to an array of count elements in both cases, unless it is NULL, which is quickest; each
-/// tells whether its own limiter refused, and can be given back by itself. A key that is named twice under one limiter is
-/// checked twice. All are decided at one moment.
+/// The decisions are written to an array of count elements in both cases, unless it is NULL, which is quickest;
+/// each tells whether its own limiter refused, and can be given back by itself. A key that is named twice under one
+/// limiter is checked twice. All are decided at one moment.
 ///
 /// Some five times as long as as many single checks; no write to shared memory when refused.
 ///

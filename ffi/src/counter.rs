@@ -1,11 +1,12 @@
 //! # Counters
 //!
-//! A counter is a signed 64-bit number, 0 until somebody changes it, shared by everyone who opens it in the same space. Each
-//! call is one step: all of it happened or nothing did, also if its caller is killed. A counter at 0 takes no room that
-//! another name needs.
+//! A counter is a signed 64-bit number, 0 until somebody changes it, shared by everyone who opens it in the same
+//! space. Each call is one step: all of it happened or nothing did, also if its caller is killed. A counter at 0
+//! takes no room that another name needs.
 //!
-//! Every change fails with SPRAG_ERROR_FULL or SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another counter,
-//! and with SPRAG_ERROR_COUNTER_OVERFLOW, and the counter stays what it is, where the sum would leave the range of int64_t.
+//! Every change fails with SPRAG_ERROR_FULL or SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another
+//! counter, and with SPRAG_ERROR_COUNTER_OVERFLOW, and the counter stays what it is, where the sum would leave the
+//! range of int64_t.
 
 use crate::border::{close, give, on, opaque, wanted};
 use crate::bytes::{bytes, copy, writable};
@@ -64,9 +65,10 @@ pub unsafe extern "C" fn sprag_counter_add(
     }
 }
 
-/// Adds delta if the sum is at least min and at most max: SPRAG_OK, and the sum is written to number; else SPRAG_REFUSED,
-/// nothing is changed, and what the counter is at is written there, unless number is NULL. With a min of 0 nobody
-/// overdraws, however many try at once. Where the number lies outside already, only what brings it back is added.
+/// Adds delta if the sum is at least min and at most max: SPRAG_OK, and the sum is written to number; else
+/// SPRAG_REFUSED, nothing is changed, and what the counter is at is written there, unless number is NULL. With a
+/// min of 0 nobody overdraws, however many try at once. Where the number lies outside already, only what brings it
+/// back is added.
 ///
 /// SPRAG_ERROR_OUT_OF_RANGE if min is above max.
 #[unsafe(no_mangle)]
@@ -125,8 +127,8 @@ pub unsafe extern "C" fn sprag_counter_swap(
     }
 }
 
-/// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is written
-/// to was in both cases, unless that is NULL.
+/// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is
+/// written to was in both cases, unless that is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_counter_compare_exchange(
     counter: *const sprag_counter,

@@ -35,8 +35,8 @@ impl sprag_decision {
         if to.is_null() {
             return;
         }
-        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a word's, that
-        // of the library's may be greater.
+        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a
+        // word's, that of the library's may be greater.
         unsafe {
             (&raw mut (*to).private_state).write(FILLED);
             (&raw mut (*to).private_words)
@@ -135,8 +135,8 @@ pub unsafe extern "C" fn sprag_decision_reset_after_ns(decision: *const sprag_de
     unsafe { tell(decision, SPRAG_NEVER, |of| wait_ns(of.reset_after())) }
 }
 
-/// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it would
-/// be at once, SPRAG_NEVER if it never can be, and for an empty one.
+/// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if
+/// it would be at once, SPRAG_NEVER if it never can be, and for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_decision_retry_after_for_ns(
     decision: *const sprag_decision,
@@ -150,14 +150,16 @@ pub unsafe extern "C" fn sprag_decision_retry_after_for_ns(
     }
 }
 
-/// How long to wait, from the call on, before acting on it, in nanoseconds: 0, but for a reservation, and for an empty one.
+/// How long to wait, from the call on, before acting on it, in nanoseconds: 0, but for a reservation, and for an
+/// empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_decision_act_after_ns(decision: *const sprag_decision) -> u64 {
     // SAFETY: by every function's contract.
     unsafe { tell(decision, 0, |of| wait_ns(Some(of.act_after()))) }
 }
 
-/// Whether the region had no room for the key, so that a bucket shared by all such keys decided; false for an empty one.
+/// Whether the region had no room for the key, so that a bucket shared by all such keys decided; false for an empty
+/// one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_decision_is_overflow(decision: *const sprag_decision) -> bool {
     // SAFETY: by every function's contract.

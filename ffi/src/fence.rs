@@ -1,7 +1,7 @@
 //! # Fences
 //!
-//! A fence stands at the resource's side of a lock: it remembers the highest token that it admitted, and rejects older
-//! ones, so that a holder that was stopped and comes late does no harm. Check each write by its token.
+//! A fence stands at the resource's side of a lock: it remembers the highest token that it admitted, and rejects
+//! older ones, so that a holder that was stopped and comes late does no harm. Check each write by its token.
 
 use crate::border::{close, give, look, on, opaque, wanted};
 use crate::bytes::bytes;
@@ -16,8 +16,8 @@ opaque! {
     sprag_fence, Fence, "fence"
 }
 
-/// Opens a handle on the fence of a name. It is created when it first admits a token, and stays for as long as the region
-/// does.
+/// Opens a handle on the fence of a name. It is created when it first admits a token, and stays for as long as the
+/// region does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_fence_open(
     space: *const sprag_space,

@@ -1,8 +1,8 @@
 //! # Joint limiters
 //!
-//! A joint limiter has several limits on each key, declared together: all of them admit a cost, or nothing is taken.
-//! It is far cheaper than a call of several limiters. What it admitted cannot be given back or reserved, and its limits
-//! cannot be changed: for those, use limiters.
+//! A joint limiter has several limits on each key, declared together: all of them admit a cost, or nothing is
+//! taken. It is far cheaper than a call of several limiters. What it admitted cannot be given back or reserved, and
+//! its limits cannot be changed: for those, use limiters.
 //!
 //! A sprag_joint_decision is what it answered: a value in the caller's own memory, which may be moved and copied, and
 //! needs no freeing. Its limiter must not be closed before it is last asked.
@@ -25,8 +25,8 @@ opaque! {
 /// Opens the joint limiter of this name, and creates it with 2 to 6 limits, as texts, if there is none. Its name has
 /// nothing to do with those of other limiters. A region has room for 256 of them, which stay for as long as it does.
 ///
-/// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has others, or these in another
-/// order; SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where there is no room for it.
+/// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has others, or these in
+/// another order; SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where there is no room for it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_limiter_open(
     space: *const sprag_space,
@@ -65,13 +65,13 @@ pub struct sprag_joint_decision {
     /// The library's own.
     pub private_state: u64,
     /// The library's own.
-    pub private_words: [MaybeUninit<u64>; 24],
+    pub private_words: [MaybeUninit<u64>; 22],
 }
 
 /// What tells a decision that was filled in from memory that was not.
 const FILLED: u64 = 0x6a6f_696e_7421_2121;
 
-const _: () = assert!(size_of::<JointDecision<'static>>() <= 24 * size_of::<u64>());
+const _: () = assert!(size_of::<JointDecision<'static>>() <= 22 * size_of::<u64>());
 
 impl sprag_joint_decision {
     /// Fills in the decision at `to`, if that is not NULL.
@@ -84,8 +84,8 @@ impl sprag_joint_decision {
         if to.is_null() {
             return;
         }
-        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a word's, that
-        // of the library's may be greater.
+        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a
+        // word's, that of the library's may be greater.
         unsafe {
             (&raw mut (*to).private_state).write(FILLED);
             (&raw mut (*to).private_words)
@@ -99,28 +99,30 @@ impl sprag_joint_decision {
 ///
 /// # Safety
 ///
-/// `from` is NULL, or may be read, and has [`FILLED`] as its state only if this library filled it in, for a limiter that
-/// is still open.
+/// `from` is NULL, or may be read, and has [`FILLED`] as its state only if this library filled it in, for a limiter
+/// that is still open.
 unsafe fn tell<T>(
     from: *const sprag_joint_decision,
     otherwise: T,
-    of: impl FnOnce(&JointDecision<'_>) -> T,
+    of: impl FnOnce(&JointDecision<'static>) -> T,
 ) -> T {
     // SAFETY: by this function's contract.
     if from.is_null() || unsafe { (&raw const (*from).private_state).read() } != FILLED {
         return otherwise;
     }
-    // SAFETY: it was filled in, may be copied, and its limiter is open, by this function's contract.
+    // SAFETY: it was filled in, may be copied, and its limiter is open, by this function's contract; `of` keeps
+    // nothing.
     let decision = unsafe {
         (&raw const (*from).private_words)
-            .cast::<JointDecision<'_>>()
+            .cast::<JointDecision<'static>>()
             .read_unaligned()
     };
     of(&decision)
 }
 
-/// Checks a cost of a key, at most 2^26 - 1, against all limits, and takes it from all if all allow it: SPRAG_OK, else
-/// SPRAG_REFUSED. A cost of 0 takes nothing. The decision is written in both cases, unless it is NULL, which is quickest.
+/// Checks a cost of a key, at most 2^26 - 1, against all limits, and takes it from all if all allow it: SPRAG_OK,
+/// else SPRAG_REFUSED. A cost of 0 takes nothing. The decision is written in both cases, unless it is NULL, which
+/// is quickest.
 ///
 /// A region with no room for the key is no error: all such keys are decided by one entry, see
 /// sprag_joint_decision_is_overflow(). Tens of nanoseconds; a refusal writes nothing to shared memory.
@@ -223,11 +225,11 @@ pub unsafe extern "C" fn sprag_joint_decision_is_allowed(
     decision: *const sprag_joint_decision,
 ) -> bool {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, false, |of| of.is_allowed()) }
+    unsafe { tell(decision, false, JointDecision::is_allowed) }
 }
 
-/// Whether a limit refused; if so, writes which one does longest, by its place from 0, to place, unless that is NULL: of two
-/// that are as long, the first. False for an empty one.
+/// Whether a limit refused; if so, writes which one does longest, by its place from 0, to place, unless that is
+/// NULL: of two that are as long, the first. False for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_refused_by(
     decision: *const sprag_joint_decision,
@@ -235,7 +237,7 @@ pub unsafe extern "C" fn sprag_joint_decision_refused_by(
 ) -> bool {
     // SAFETY: by every function's contract.
     unsafe {
-        let Some(refuses) = tell(decision, None, |of| of.refused_by()) else {
+        let Some(refuses) = tell(decision, None, JointDecision::refused_by) else {
             return false;
         };
         give(place, refuses);
@@ -243,8 +245,8 @@ pub unsafe extern "C" fn sprag_joint_decision_refused_by(
     }
 }
 
-/// Writes what the limit at a place, from 0, says for itself to of, and tells whether there is such a limit. Where another
-/// one refused and nothing was taken, it allows what it would have admitted. It cannot be given back.
+/// Writes what the limit at a place, from 0, says for itself to of, and tells whether there is such a limit. Where
+/// another one refused and nothing was taken, it allows what it would have admitted. It cannot be given back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_of(
     decision: *const sprag_joint_decision,
@@ -265,7 +267,7 @@ pub unsafe extern "C" fn sprag_joint_decision_of(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_limit(decision: *const sprag_joint_decision) -> u64 {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, 0, |of| of.limit()) }
+    unsafe { tell(decision, 0, JointDecision::limit) }
 }
 
 /// The greatest cost that another check at the same instant would be allowed, at most 2^26 - 1; 0 for an empty one.
@@ -274,11 +276,11 @@ pub unsafe extern "C" fn sprag_joint_decision_remaining(
     decision: *const sprag_joint_decision,
 ) -> u64 {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, 0, |of| of.remaining()) }
+    unsafe { tell(decision, 0, JointDecision::remaining) }
 }
 
-/// How long to wait until the same cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it was, else the
-/// longest of those that refuse; SPRAG_NEVER if it never can be, and for an empty one.
+/// How long to wait until the same cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it was,
+/// else the longest of those that refuse; SPRAG_NEVER if it never can be, and for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_retry_after_ns(
     decision: *const sprag_joint_decision,
@@ -287,8 +289,8 @@ pub unsafe extern "C" fn sprag_joint_decision_retry_after_ns(
     unsafe { tell(decision, SPRAG_NEVER, |of| wait_ns(of.retry_after())) }
 }
 
-/// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it would
-/// be at once, SPRAG_NEVER if it never can be, and for an empty one.
+/// How long until a further check of another cost would be allowed, in nanoseconds, if nobody else takes any: 0 if
+/// it would be at once, SPRAG_NEVER if it never can be, and for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_retry_after_for_ns(
     decision: *const sprag_joint_decision,
@@ -302,8 +304,8 @@ pub unsafe extern "C" fn sprag_joint_decision_retry_after_for_ns(
     }
 }
 
-/// How long until nothing is used any more under any limit, in nanoseconds, if nobody takes any; SPRAG_NEVER for never, and
-/// for an empty one.
+/// How long until nothing is used any more under any limit, in nanoseconds, if nobody takes any; SPRAG_NEVER for
+/// never, and for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_reset_after_ns(
     decision: *const sprag_joint_decision,
@@ -312,13 +314,14 @@ pub unsafe extern "C" fn sprag_joint_decision_reset_after_ns(
     unsafe { tell(decision, SPRAG_NEVER, |of| wait_ns(of.reset_after())) }
 }
 
-/// Whether the region had no room for the key, so that an entry shared by all such keys decided; false for an empty one.
+/// Whether the region had no room for the key, so that an entry shared by all such keys decided; false for an empty
+/// one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_is_overflow(
     decision: *const sprag_joint_decision,
 ) -> bool {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, false, |of| of.is_overflow()) }
+    unsafe { tell(decision, false, JointDecision::is_overflow) }
 }
 
 #[cfg(test)]

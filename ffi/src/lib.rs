@@ -11,9 +11,10 @@
 //! - A handle is NULL, or came from an open call and is not closed, and is not closed while the call runs.
 //! - Bytes, texts and arrays may be read, for their length, and nobody writes them, while the call runs.
 //! - A pointer for something to be written is NULL, or may be written.
+//! - A visitor returns, and closes nothing that the call was given.
 //! - Options are NULL, or may be read for as many bytes as their first word says.
 //! - A hold, an attempt or a decision is zero bytes, or as this library left it, moved perhaps, but no second copy of it
-//!   is used; and no other thread uses it while the call runs.
+//!   is used; and no other thread uses it while the call runs. A joint decision's limiter is open.
 
 #![allow(
     non_camel_case_types,
@@ -28,21 +29,28 @@
     reason = "the texts are the header's, which is no Markdown"
 )]
 
+pub mod attempt;
 mod border;
 pub mod bytes;
 pub mod check_all;
 pub mod clock;
+pub mod concurrency;
 pub mod counter;
 pub mod decision;
 pub mod error;
 pub mod fence;
 pub mod hold;
+pub mod info;
+pub mod inspect;
 pub mod joint;
 pub mod limiter;
 pub mod lock;
+pub mod once;
 mod options;
 pub mod overrides;
 pub mod owner;
+pub mod region;
+pub mod semaphore;
 pub mod space;
 pub mod status;
 pub mod striped;

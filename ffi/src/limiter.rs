@@ -33,8 +33,8 @@ pub const SPRAG_LIMIT_BYTES_MAX: usize = 64;
 /// What exists by another definition gets this one; what its keys have used is kept.
 pub const SPRAG_UPDATE: u32 = 1;
 
-/// Opens the limiter of this name, and creates it with the limit if there is none. With limit NULL, opens the one that
-/// there is, whatever its limit: SPRAG_NONE if there is none. flags: 0 or SPRAG_UPDATE.
+/// Opens the limiter of this name, and creates it with the limit if there is none. With limit NULL, opens the one
+/// that there is, whatever its limit: SPRAG_NONE if there is none. flags: 0 or SPRAG_UPDATE.
 ///
 /// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has another limit, without
 /// SPRAG_UPDATE. An update looks at every key of the region.
@@ -77,8 +77,9 @@ pub unsafe extern "C" fn sprag_limiter_close(limiter: *mut sprag_limiter) {
     unsafe { close(limiter) };
 }
 
-/// Checks a cost of a key, and takes it if it is allowed: SPRAG_OK, else SPRAG_REFUSED. A cost of 0 takes nothing, one
-/// above the limit is never allowed. The decision is written in both cases, unless it is NULL, which is quickest.
+/// Checks a cost of a key, and takes it if it is allowed: SPRAG_OK, else SPRAG_REFUSED. A cost of 0 takes nothing,
+/// one above the limit is never allowed. The decision is written in both cases, unless it is NULL, which is
+/// quickest.
 ///
 /// A region with no room for the key is no error: all such keys are decided by one bucket, see
 /// sprag_decision_is_overflow().
@@ -150,9 +151,9 @@ unsafe fn given<'a>(keys: *const sprag_bytes, count: usize) -> Result<&'a [Given
     Ok(keys)
 }
 
-/// Checks many keys, each by itself and in order, for the same cost. Whether each was allowed is written to the array
-/// allowed, each decision to the array decisions, both of count elements, and how many were allowed, to allowed_count; each
-/// may be NULL. SPRAG_OK, however many were refused.
+/// Checks many keys, each by itself and in order, for the same cost. Whether each was allowed is written to the
+/// array allowed, each decision to the array decisions, both of count elements, and how many were allowed, to
+/// allowed_count; each may be NULL. SPRAG_OK, however many were refused.
 ///
 /// One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as many
 /// single checks. Quickest without the decisions.
@@ -190,13 +191,13 @@ pub unsafe extern "C" fn sprag_limiter_check_batch(
     }
 }
 
-/// Takes a cost of a key now, to be acted on later: after sprag_decision_act_after_ns(), which is at most wait_max_ns. That
-/// is when a check would be allowed if nobody else came; whoever comes later waits behind it. SPRAG_OK; or SPRAG_REFUSED,
-/// and nothing is taken, if the wait would be longer, or the cost can never be had. The decision is written in both
-/// cases. Who does not want the place any more gives it back: sprag_limiter_refund().
+/// Takes a cost of a key now, to be acted on later: after sprag_decision_act_after_ns(), which is at most
+/// wait_max_ns. That is when a check would be allowed if nobody else came; whoever comes later waits behind it.
+/// SPRAG_OK; or SPRAG_REFUSED, and nothing is taken, if the wait would be longer, or the cost can never be had. The
+/// decision is written in both cases. Who does not want the place any more gives it back: sprag_limiter_refund().
 ///
-/// Under a fixed window, a cost that the rest of a window has no room for closes that window. SPRAG_ERROR_UNSUPPORTED for
-/// a sliding window. Well below a microsecond.
+/// Under a fixed window, a cost that the rest of a window has no room for closes that window.
+/// SPRAG_ERROR_UNSUPPORTED for a sliding window. Well below a microsecond.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_limiter_reserve(
     limiter: *const sprag_limiter,
@@ -224,16 +225,18 @@ pub unsafe extern "C" fn sprag_limiter_reserve(
 pub const SPRAG_REFUND_GIVEN: u32 = 0;
 /// Nothing was: nothing was taken, or all of it has drained, or its window no longer counts.
 pub const SPRAG_REFUND_OVER: u32 = 1;
-/// Nothing was, since it is not known how much of it still counts: the limit was changed, the key made room for another, or
-/// something of the key was given back and something else taken since. Also for what another limiter admitted.
+/// Nothing was, since it is not known how much of it still counts: the limit was changed, the key made room for
+/// another, or something of the key was given back and something else taken since. Also for what another limiter
+/// admitted.
 pub const SPRAG_REFUND_VOID: u32 = 2;
 
-/// Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no interval
-/// above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came back, in units
-/// of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty, also where that fails.
+/// Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no
+/// interval above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came
+/// back, in units of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty,
+/// also where that fails.
 ///
-/// A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while it
-/// counts. Give back before the key's next check where that can be.
+/// A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while
+/// it counts. Give back before the key's next check where that can be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_limiter_refund(
     limiter: *const sprag_limiter,

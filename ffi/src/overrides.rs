@@ -1,9 +1,9 @@
 //! # Overrides
 //!
-//! A key of a limiter may have a limit of its own in place of the limiter's. It holds for all who use the limiter, until
-//! it is cleared; neither a change of the limiter's limit nor the key's being idle ends it, and what the key has used
-//! stays used. A limit of 0/second shuts a key out. Once a change has returned, no check that begins after is decided by
-//! what was before. Checks of keys without an override cost nothing more.
+//! A key of a limiter may have a limit of its own in place of the limiter's. It holds for all who use the limiter,
+//! until it is cleared; neither a change of the limiter's limit nor the key's being idle ends it, and what the key
+//! has used stays used. A limit of 0/second shuts a key out. Once a change has returned, no check that begins after
+//! is decided by what was before. Checks of keys without an override cost nothing more.
 
 use crate::border::on;
 use crate::bytes::{bytes, copy_text, text, writable};
@@ -14,8 +14,8 @@ use std::ffi::{c_char, c_void};
 
 /// Gives a key a limit of its own, in place of any that it was given before. Some microseconds.
 ///
-/// SPRAG_ERROR_LIMIT for a text that is no limit. An override takes one of the region's objects, and a region has 1,024
-/// limit definitions, of which all overrides of a limiter with the same limit share one: SPRAG_ERROR_FULL or
+/// SPRAG_ERROR_LIMIT for a text that is no limit. An override takes one of the region's objects, and a region has
+/// 1,024 limit definitions, of which all overrides of a limiter with the same limit share one: SPRAG_ERROR_FULL or
 /// SPRAG_ERROR_SHARE_EXCEEDED where there is no room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_limiter_set_override(
@@ -34,8 +34,8 @@ pub unsafe extern "C" fn sprag_limiter_set_override(
     }
 }
 
-/// Takes a key's override away, so that the limiter's limit holds for it again: SPRAG_OK, or SPRAG_NONE if it had none.
-/// Some microseconds.
+/// Takes a key's override away, so that the limiter's limit holds for it again: SPRAG_OK, or SPRAG_NONE if it had
+/// none. Some microseconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_limiter_clear_override(
     limiter: *const sprag_limiter,

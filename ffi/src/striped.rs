@@ -1,10 +1,10 @@
 //! # Striped counters
 //!
-//! A striped counter is a counter in several parts, so that threads and processes that add to it at once do not wait for
-//! one another's cache lines. It is the same counter for everyone: who has it open as a plain one adds to the same
-//! number. What needs the whole number has to gather it, about a microsecond, and slows the next few additions down: so
-//! sprag_counter_add(), which tells the sum, is the wrong call for a hot counter. A striped counter is exact, stays for
-//! as long as the region does, also at 0, and takes the room of nine objects.
+//! A striped counter is a counter in several parts, so that threads and processes that add to it at once do not
+//! wait for one another's cache lines. It is the same counter for everyone: who has it open as a plain one adds to
+//! the same number. What needs the whole number has to gather it, about a microsecond, and slows the next few
+//! additions down: so sprag_counter_add(), which tells the sum, is the wrong call for a hot counter. A striped
+//! counter is exact, stays for as long as the region does, also at 0, and takes the room of nine objects.
 
 use crate::border::{close, give, on, opaque, wanted};
 use crate::bytes::{bytes, copy, writable};
@@ -49,8 +49,8 @@ pub unsafe extern "C" fn sprag_striped_counter_close(striped_counter: *mut sprag
     unsafe { close(striped_counter) };
 }
 
-/// Adds delta, which may be negative. The sum is not told: nobody knows it without looking at all parts. Some nanoseconds,
-/// by however many at once.
+/// Adds delta, which may be negative. The sum is not told: nobody knows it without looking at all parts. Some
+/// nanoseconds, by however many at once.
 ///
 /// SPRAG_ERROR_COUNTER_OVERFLOW as for sprag_counter_add().
 #[unsafe(no_mangle)]
@@ -69,8 +69,8 @@ pub unsafe extern "C" fn sprag_striped_counter_add(
 }
 
 /// Adds delta if the sum over all parts is at least min and at most max: SPRAG_OK, and number is not written; else
-/// SPRAG_REFUSED, nothing is changed, and what the counter is at is written to number, unless that is NULL. Bounds that
-/// most calls share are the fastest; different ones take turns at gathering the whole.
+/// SPRAG_REFUSED, nothing is changed, and what the counter is at is written to number, unless that is NULL. Bounds
+/// that most calls share are the fastest; different ones take turns at gathering the whole.
 ///
 /// SPRAG_ERROR_OUT_OF_RANGE if min is above max.
 #[unsafe(no_mangle)]
@@ -128,8 +128,8 @@ pub unsafe extern "C" fn sprag_striped_counter_swap(
     }
 }
 
-/// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is written
-/// to was in both cases, unless that is NULL.
+/// Sets the number if it is the expected one: SPRAG_OK; else SPRAG_DIFFERS, and nothing is changed. What it was is
+/// written to was in both cases, unless that is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_striped_counter_compare_exchange(
     striped_counter: *const sprag_striped_counter,
@@ -202,6 +202,7 @@ mod tests {
             assert_eq!(within(3, null_mut()), Ok(SPRAG_REFUSED));
 
             let exchange = |expected, number| {
+                *to = 77;
                 let status = outcome(|error| {
                     sprag_striped_counter_compare_exchange(hits, expected, number, to, error)
                 });

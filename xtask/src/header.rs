@@ -27,13 +27,20 @@ const SECTIONS: &[&str] = &[
     "hold",
     "lock",
     "fence",
+    "semaphore",
     "decision",
     "limiter",
     "overrides",
     "check_all",
     "joint",
+    "concurrency",
     "counter",
     "striped",
+    "attempt",
+    "once",
+    "info",
+    "inspect",
+    "region",
 ];
 
 /// Writes the header, or tells whether it is up to date.
