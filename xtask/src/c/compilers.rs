@@ -20,15 +20,11 @@ const CLANG: Compiler = Compiler {
     cpp: "clang++",
 };
 
-/// What is complained about is an error: users of the header compile with what they like.
-pub(super) const WARNINGS: [&str; 6] = [
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Wshadow",
-    "-Werror",
-];
+/// What is complained about is an error.
+pub(super) const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// What the headers must stand besides: their users compile with what they like.
+pub(super) const STRICT: [&str; 2] = ["-Wconversion", "-Wshadow"];
 
 /// The compilers, the one that must be there first.
 pub(super) fn find() -> Result<Vec<Compiler>, String> {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::compilers::STRICT;
 use super::{Compiler, Language, Place};
 use crate::tally::Tally;
 use crate::tool;
@@ -59,6 +60,7 @@ fn compiles(
     .map_err(|error| format!("cannot write {}: {error}", source.display()))?;
     let mut command = compiler.command(language);
     command
+        .args(STRICT)
         .args([
             "-fsyntax-only",
             &format!("-std={standard}"),
