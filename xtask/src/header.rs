@@ -4,6 +4,7 @@
 use cbindgen::{Builder, Config, DocumentationStyle, ExportConfig, Language, Style};
 use clap::Args;
 
+use crate::symbols;
 use crate::workspace::Workspace;
 
 /// Options of `header`.
@@ -37,13 +38,14 @@ const SECTIONS: &[&str] = &[
     "striped",
 ];
 
-/// Writes the header, or tells whether it is up to date.
+/// Writes the header and lists its functions, or tells whether it is up to date.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
     if options.check {
         return is_up_to_date(workspace);
     }
     std::fs::write(workspace.path(HEADER), generate(workspace)?)
         .map_err(|error| format!("cannot write {HEADER}: {error}"))?;
+    symbols::add_declared(workspace)?;
     Ok(true)
 }
 

@@ -37,11 +37,42 @@ pub(crate) fn match_header(workspace: &Workspace) -> Result<bool, String> {
     Ok(differences.is_empty())
 }
 
+/// Adds what the header declares and the list has not to the newest node. Takes nothing out: that is for whoever
+/// decides that old programs need not run.
+pub(crate) fn add_declared(workspace: &Workspace) -> Result<(), String> {
+    let map = workspace.read(MAP)?;
+    let listed = parse(&map).into_iter().map(|symbol| symbol.name).collect();
+    let declared = declared(&workspace.read(header::HEADER)?);
+    let new: BTreeSet<&str> = declared.difference(&listed).map(String::as_str).collect();
+    std::fs::write(workspace.path(MAP), with(&map, new))
+        .map_err(|error| format!("cannot write {MAP}: {error}"))
+}
+
+/// The version script with more names in its last node, in order.
+fn with<'a>(map: &'a str, mut names: BTreeSet<&'a str>) -> String {
+    let Some((before, node)) = map.rsplit_once("global:\n") else {
+        return map.to_owned();
+    };
+    let is_name = |line: &&str| line.trim().starts_with("sprag_");
+    let old = node.lines().take_while(is_name);
+    names.extend(old.map(|line| line.trim().trim_end_matches(';')));
+    let names = names.iter().flat_map(|name| ["    ", name, ";\n"]);
+    let rest = node
+        .lines()
+        .skip_while(is_name)
+        .flat_map(|line| [line, "\n"]);
+    [before, "global:\n"]
+        .into_iter()
+        .chain(names)
+        .chain(rest)
+        .collect()
+}
+
 /// What is there and not listed, and the other way round, a line each.
 pub(crate) fn differences(found: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
     let unlisted = found
         .difference(listed)
-        .map(|name| format!("{name} is not in {MAP}: list it, in the newest node"));
+        .map(|name| format!("{name} is not in {MAP}: run `cargo xtask header`, which adds it"));
     let vanished = listed
         .difference(found)
         .map(|name| format!("{name} is in {MAP} and no longer there: no released name may go"));
@@ -94,7 +125,7 @@ fn called(line: &str) -> impl Iterator<Item = String> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Symbol, declared, differences, parse};
+    use super::{Symbol, declared, differences, parse, with};
 
     fn names(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|&name| name.to_owned()).collect()
@@ -111,6 +142,14 @@ mod tests {
             parse(map),
             [symbol("sprag_a", "SPRAG_0"), symbol("sprag_b", "SPRAG_1")].into()
         );
+    }
+
+    #[test]
+    fn new_names_go_to_the_last_node_and_none_goes_away() {
+        let map = "A {\n  global:\n    sprag_b;\n  local:\n    *;\n};\nB {\n  global:\n    sprag_d;\n} A;\n";
+        let more = "A {\n  global:\n    sprag_b;\n  local:\n    *;\n};\nB {\n  global:\n    sprag_c;\n    sprag_d;\n} A;\n";
+        assert_eq!(with(map, ["sprag_c"].into()), more);
+        assert_eq!(with(map, BTreeSet::new()), map);
     }
 
     #[test]
