@@ -15,7 +15,6 @@ pub(crate) const SYSTEM_LIBRARIES: [&str; 5] = ["util", "rt", "pthread", "m", "d
 
 /// The built library.
 pub(crate) struct Library {
-    target: PathBuf,
     archive: PathBuf,
     symbols: PathBuf,
     version: String,
@@ -24,15 +23,11 @@ pub(crate) struct Library {
 impl Library {
     /// Builds the library for release.
     pub(crate) fn build(workspace: &Workspace) -> Result<Self, String> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-            || workspace.path("target"),
-            |set| workspace.root().join(set),
-        );
+        let target = workspace.target();
         let cargo = Cargo::new(
             workspace.root(),
             &["build", "--locked", "--release", "--package", "sprag-ffi"],
-        )
-        .env("CARGO_TARGET_DIR", &target.to_string_lossy());
+        );
         if !cargo.foreground()?.success() {
             return Err(format!("`{}` failed", cargo.shown()));
         }
@@ -40,18 +35,12 @@ impl Library {
             archive: target.join("release/libsprag_ffi.a"),
             symbols: workspace.path(symbols::MAP),
             version: version(workspace)?,
-            target,
         })
     }
 
     /// The static library.
     pub(crate) fn archive(&self) -> &Path {
         &self.archive
-    }
-
-    /// Where what is built goes.
-    pub(crate) fn target(&self) -> &Path {
-        &self.target
     }
 
     /// The release that this is.

@@ -76,7 +76,7 @@ const STEPS: &[Step] = &[
         minutes_max: 10,
     },
     Step {
-        name: "the C library as installed",
+        name: "C library, as installed",
         cargo: &["xtask", "c"],
         env: &[],
         must_run_tests: true,
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_step_goes_on_after_its_first_failure() {
-        // A chore of ours has no other way.
+        // Chores of our own go on by themselves.
         for step in STEPS.iter().filter(|step| step.cargo[0] != "xtask") {
             assert!(step.cargo.contains(&"--no-fail-fast"), "{}", step.name);
         }

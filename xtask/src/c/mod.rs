@@ -6,6 +6,7 @@ mod consumers;
 mod headers;
 mod library;
 mod programs;
+mod readme;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     headers::run(&place, &compilers, &mut tally)?;
     library::run(&place, &library, &mut tally);
     consumers::run(&place, &compilers, &mut tally)?;
+    readme::run(&place, &mut tally);
     programs::run(&place, &compilers, &mut tally)?;
     Ok(tally.conclude())
 }
@@ -56,7 +58,7 @@ struct Place {
 impl Place {
     /// Clears the place of an earlier run, installs there, and moves what was installed.
     fn make(workspace: &Workspace, library: &Library) -> Result<Self, String> {
-        let root = library.target().join("c");
+        let root = workspace.target().join("c");
         let failed =
             |error: std::io::Error| format!("cannot make ready {}: {error}", root.display());
         if root.exists() {
