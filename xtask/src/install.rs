@@ -24,13 +24,20 @@ pub(crate) struct Options {
     destdir: Option<PathBuf>,
 }
 
+impl Options {
+    /// Where files are written.
+    fn place(&self) -> PathBuf {
+        match &self.destdir {
+            Some(destdir) => destdir.join(self.prefix.strip_prefix("/").unwrap_or(&self.prefix)),
+            None => self.prefix.clone(),
+        }
+    }
+}
+
 /// Builds the library and lays it down.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
     let library = Library::build(workspace)?;
-    let prefix = match &options.destdir {
-        Some(destdir) => destdir.join(options.prefix.strip_prefix("/").unwrap_or(&options.prefix)),
-        None => options.prefix.clone(),
-    };
+    let prefix = options.place();
     lay_down(workspace, &library, &prefix, &options.libdir)?;
     println!("Sprag {} is in {}", library.version(), prefix.display());
     Ok(true)
@@ -151,7 +158,20 @@ fn below(text: &str) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use std::path::{Path, PathBuf};
+
+    use super::{Options, below};
+
+    #[test]
+    fn a_package_is_made_below_another_root() {
+        let options = |destdir: Option<&str>| Options {
+            prefix: PathBuf::from("/usr"),
+            libdir: PathBuf::from("lib"),
+            destdir: destdir.map(PathBuf::from),
+        };
+        assert_eq!(options(None).place(), Path::new("/usr"));
+        assert_eq!(options(Some("/pkg")).place(), Path::new("/pkg/usr"));
+    }
 
     #[test]
     fn the_directory_of_libraries_is_below_the_prefix() {

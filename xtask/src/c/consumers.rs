@@ -21,45 +21,77 @@ const PROGRAMS: [(&str, bool); 4] = [
 
 /// Runs the tests.
 pub(super) fn run(place: &Place, compilers: &[Compiler], tally: &mut Tally) -> Result<(), String> {
-    let missing = |program| format!("{program} is missing");
     if tool::is_there("make") {
         let built = place.directory("make")?;
         if tally.check("a plain Makefile builds", || make(place, &built)) {
             run_all(place, "make", &built, tally);
         }
     } else {
-        tally.skip("a plain Makefile builds", &missing("make"));
+        tally.skip("a plain Makefile builds", "make is missing");
     }
-    if tool::is_there("pkg-config") {
-        let built = place.directory("pkg-config")?;
-        for compiler in compilers {
-            let name = format!("{} builds by pkg-config", compiler.name(Language::C));
-            if tally.check(&name, || pkg_config(place, &built, compiler)) {
-                run_all(place, &name, &built, tally);
-            }
-        }
-    } else {
-        tally.skip("pkg-config builds", &missing("pkg-config"));
-    }
+    let by_prefix = format!("-DCMAKE_PREFIX_PATH={}", place.prefix.display());
+    find(place, compilers, &by_prefix, tally)?;
     if tool::is_there("cmake") {
-        let built = place.directory("cmake")?;
-        if tally.check("CMake builds", || cmake(place, &built)) {
-            run_all(place, "CMake", &built, tally);
-        }
         tally.check(
             "CMake refuses a release that is not this",
-            || match configure(place, &built.join("refused"), "1.0") {
+            || match configure(
+                place,
+                &place.built.join("refused"),
+                &[&by_prefix, "-DWANTED=1.0"],
+            ) {
                 Ok(_) => Err("it accepted it".to_owned()),
                 Err(why) if why.contains("considered but not accepted") => Ok(()),
                 Err(why) => Err(why),
             },
         );
-    } else {
-        tally.skip("CMake builds", &missing("cmake"));
     }
     tally.check("the library stays when it is unloaded", || {
         is_not_unloaded(place, &compilers[0])
     });
+    Ok(())
+}
+
+/// Runs the tests for libraries in a directory that build systems do not look into by themselves.
+pub(super) fn run_elsewhere(
+    place: &Place,
+    compilers: &[Compiler],
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let package = place.libraries().join("cmake/Sprag");
+    let by_package = format!("-DSprag_DIR={}", package.display());
+    find(place, &compilers[..1], &by_package, tally)
+}
+
+/// Runs the tests of what asks where the library is.
+fn find(
+    place: &Place,
+    compilers: &[Compiler],
+    to_cmake: &str,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    if tool::is_there("pkg-config") {
+        let built = place.directory("pkg-config")?;
+        for compiler in compilers {
+            let name = compiler.name(Language::C);
+            let way = format!("{name} and pkg-config, from {}", place.libdir);
+            if tally.check(&format!("{way}: builds"), || {
+                pkg_config(place, &built, compiler)
+            }) {
+                run_all(place, &way, &built, tally);
+            }
+        }
+    } else {
+        tally.skip("pkg-config builds", "pkg-config is missing");
+    }
+    if tool::is_there("cmake") {
+        let built = place.directory("cmake")?;
+        let way = format!("CMake, from {}", place.libdir);
+        if tally.check(&format!("{way}: builds"), || cmake(place, &built, to_cmake)) {
+            run_all(place, &way, &built, tally);
+        }
+    } else {
+        tally.skip("CMake builds", "cmake is missing");
+    }
     Ok(())
 }
 
@@ -137,22 +169,21 @@ fn pkg_config(place: &Place, built: &Path, compiler: &Compiler) -> Result<(), St
     Ok(())
 }
 
-fn cmake(place: &Place, built: &Path) -> Result<(), String> {
-    configure(place, built, "0.1")?;
+fn cmake(place: &Place, built: &Path, option: &str) -> Result<(), String> {
+    configure(place, built, &[option])?;
     let mut command = Command::new("cmake");
     command.arg("--build").arg(built).args(["--parallel", "2"]);
     tool::run(&mut command).map(drop)
 }
 
-fn configure(place: &Place, built: &Path, wanted: &str) -> Result<String, String> {
+fn configure(place: &Place, built: &Path, options: &[&str]) -> Result<String, String> {
     let mut command = Command::new("cmake");
     command
         .arg("-S")
         .arg(sources(place))
         .arg("-B")
         .arg(built)
-        .arg(format!("-DCMAKE_PREFIX_PATH={}", place.prefix.display()))
-        .arg(format!("-DWANTED={wanted}"));
+        .args(options);
     tool::run(&mut command)
 }
 

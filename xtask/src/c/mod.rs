@@ -39,6 +39,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     headers::run(&place, &compilers, &mut tally)?;
     library::run(&place, &library, &mut tally);
     consumers::run(&place, &compilers, &mut tally)?;
+    let elsewhere = place.with_libraries_elsewhere(&library)?;
+    consumers::run_elsewhere(&elsewhere, &compilers, &mut tally)?;
     readme::run(&place, &mut tally);
     programs::run(&place, &compilers, &mut tally)?;
     Ok(tally.conclude())
@@ -49,6 +51,8 @@ struct Place {
     workspace: Workspace,
     /// Where Sprag is installed by now.
     prefix: PathBuf,
+    /// Its directory of libraries, below that.
+    libdir: &'static str,
     /// What is built goes here.
     built: PathBuf,
     /// Regions of the programs.
@@ -67,19 +71,34 @@ impl Place {
         let place = Self {
             workspace: workspace.clone(),
             prefix: root.join("moved"),
+            libdir: "lib",
             built: root.join("built"),
             regions: root.join("regions"),
         };
         fs::create_dir_all(&place.built).map_err(failed)?;
         fs::create_dir_all(&place.regions).map_err(failed)?;
         let first = root.join("installed");
-        install::lay_down(workspace, library, &first, Path::new("lib"))?;
+        install::lay_down(workspace, library, &first, Path::new(place.libdir))?;
         fs::rename(&first, &place.prefix).map_err(failed)?;
         Ok(place)
     }
 
+    /// The same with another installation, as systems have it that keep libraries by their kind of machine.
+    fn with_libraries_elsewhere(&self, library: &Library) -> Result<Self, String> {
+        let elsewhere = Self {
+            workspace: self.workspace.clone(),
+            prefix: self.prefix.with_file_name("elsewhere"),
+            libdir: "lib/some-machine",
+            built: self.built.join("elsewhere"),
+            regions: self.regions.clone(),
+        };
+        let libdir = Path::new(elsewhere.libdir);
+        install::lay_down(&self.workspace, library, &elsewhere.prefix, libdir)?;
+        Ok(elsewhere)
+    }
+
     fn libraries(&self) -> PathBuf {
-        self.prefix.join("lib")
+        self.prefix.join(self.libdir)
     }
 
     fn include(&self) -> PathBuf {
