@@ -32,6 +32,17 @@ impl Counts {
         })
     }
 
+    /// Reads the line in which a program of ours, which is no Rust test, sums up: `N passed, N failed`, the two numbers
+    /// and nothing else.
+    pub(crate) fn of_own_line(line: &str) -> Option<Self> {
+        let (passed, failed) = line.trim().split_once(", ")?;
+        Some(Self {
+            passed: passed.strip_suffix(" passed")?.parse().ok()?,
+            failed: failed.strip_suffix(" failed")?.parse().ok()?,
+            skipped: 0,
+        })
+    }
+
     /// Tests that ran, either way.
     pub(crate) fn ran(self) -> u64 {
         self.passed + self.failed
@@ -105,6 +116,19 @@ mod tests {
         ];
         for (line, expected) in cases {
             assert_eq!(Counts::of_line(&line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_of_ours_sums_up_in_a_line_that_holds_nothing_else() {
+        let cases = [
+            ("3 passed, 1 failed\n", Some(counts(3, 1, 0))),
+            ("3 passed, 1 failed, 2 skipped", None),
+            ("in all 3 passed, 1 failed", None),
+            ("3 passed", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(Counts::of_own_line(line), expected, "{line:?}");
         }
     }
 

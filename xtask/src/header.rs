@@ -4,6 +4,7 @@
 use cbindgen::{Builder, Config, DocumentationStyle, ExportConfig, Language, Style};
 use clap::Args;
 
+use crate::symbols;
 use crate::workspace::Workspace;
 
 /// Options of `header`.
@@ -14,7 +15,8 @@ pub(crate) struct Options {
     check: bool,
 }
 
-const HEADER: &str = "include/sprag.h";
+/// The header.
+pub(crate) const HEADER: &str = "include/sprag.h";
 
 /// The sections, in the order in which they are read.
 const SECTIONS: &[&str] = &[
@@ -43,14 +45,20 @@ const SECTIONS: &[&str] = &[
     "region",
 ];
 
-/// Writes the header, or tells whether it is up to date.
+/// Writes the header and lists its functions, or tells whether it is up to date.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
-    let header = generate(workspace)?;
-    if !options.check {
-        std::fs::write(workspace.path(HEADER), header)
-            .map_err(|error| format!("cannot write {HEADER}: {error}"))?;
-        return Ok(true);
+    if options.check {
+        return is_up_to_date(workspace);
     }
+    std::fs::write(workspace.path(HEADER), generate(workspace)?)
+        .map_err(|error| format!("cannot write {HEADER}: {error}"))?;
+    symbols::add_declared(workspace)?;
+    Ok(true)
+}
+
+/// Whether the header is what would be written. Says so if not.
+pub(crate) fn is_up_to_date(workspace: &Workspace) -> Result<bool, String> {
+    let header = generate(workspace)?;
     let is_up_to_date = workspace
         .read(HEADER)
         .is_ok_and(|committed| committed == header);
@@ -193,9 +201,9 @@ fn opaque_types(source: &str) -> String {
     for line in lines.by_ref().take_while(|line| *line != "}") {
         let line = line.trim();
         if let Some(comment) = line.strip_prefix("///") {
-            text.push_str(&format!("//{comment}\n"));
+            text.extend(["//", comment, "\n"]);
         } else if let Some(name) = line.split(',').next() {
-            text.push_str(&format!("typedef struct {name} {name};\n\n"));
+            text.extend(["typedef struct ", name, " ", name, ";\n\n"]);
         }
     }
     text

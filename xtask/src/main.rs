@@ -3,17 +3,23 @@
 
 #![forbid(unsafe_code)]
 
+mod c;
 mod child;
 mod compare;
 mod counts;
 mod fix;
 mod header;
 mod house;
+mod install;
+mod library;
 mod loom;
 mod mutants;
 mod soak;
 mod step;
+mod symbols;
+mod tally;
 mod test;
+mod tool;
 mod verify;
 mod workspace;
 
@@ -35,6 +41,10 @@ enum Chore {
     Fix,
     /// Write `include/sprag.h` from the source of the C ABI, or check that it is up to date.
     Header(header::Options),
+    /// Build the C library and lay it down with its headers and what build systems ask for.
+    Install(install::Options),
+    /// Test the C library as it is installed: by its headers, and by programs in C and C++.
+    C(c::Options),
     /// Break the code on purpose, one line at a time, and see that a test goes red.
     Mutants(mutants::Options),
     /// Run the interleaving models and tell how many executions each took.
@@ -54,6 +64,8 @@ fn main() -> ExitCode {
             Chore::Verify => verify::run(&workspace),
             Chore::Fix => fix::run(&workspace),
             Chore::Header(options) => header::run(&workspace, &options),
+            Chore::C(options) => c::run(&workspace, &options),
+            Chore::Install(options) => install::run(&workspace, &options),
             Chore::Mutants(options) => mutants::run(&workspace, &options),
             Chore::Loom(options) => loom::run(&workspace, &options),
             Chore::Soak(options) => soak::run(&workspace, &options),

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, of histories and models,
-//! round after round until the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix
+//! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, of histories and models, and of the programs
+//! in C and C++ under sanitizers, round after round until the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix
 //! `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
 
 use std::time::{Duration, Instant};
@@ -34,10 +34,15 @@ const PREFIXES: [&str; 9] = [
     "conformance",
 ];
 
+/// What is run besides test targets.
+const SANITIZED_C: &str = "programs in C and C++, sanitized";
+
 /// Runs rounds until the time is up or something failed: what failed is worth more than more rounds.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
-    let targets = targets(workspace, options.only.as_deref())?;
-    if targets.is_empty() {
+    let only = options.only.as_deref();
+    let targets = targets(workspace, only)?;
+    let with_c = only.is_none_or(|pattern| SANITIZED_C.contains(pattern));
+    if targets.is_empty() && !with_c {
         return Err("no test target with a long form fits: loosen --only".to_owned());
     }
     let started = Instant::now();
@@ -48,6 +53,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
             let command = target.command(workspace, round);
             let name = format!("round {round}: {} {}", target.package, target.test);
             reports.push(step::run_tests(&name, &command, None, true)?);
+        }
+        if with_c {
+            let command = long_form(workspace, &["xtask", "c", "--sanitized"], round);
+            let name = format!("round {round}: {SANITIZED_C}");
+            // Where no compiler has sanitizers, no test is run.
+            reports.push(step::run_tests(&name, &command, None, false)?);
         }
         let failed = reports
             .iter()
@@ -86,15 +97,19 @@ impl Target {
             args.extend(["--features", "steps"]);
         }
         args.push("--no-fail-fast");
-        Cargo::new(workspace.root(), &args).envs(&[
-            ("SPRAG_SOAK", "1"),
-            ("SPRAG_SOAK_ROUND", &round.to_string()),
-            ("CARGO_TARGET_DIR", "target/soak"),
-            // What only a debug build says of a sum is said here too.
-            ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true"),
-            ("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true"),
-        ])
+        long_form(workspace, &args, round)
     }
+}
+
+fn long_form(workspace: &Workspace, args: &[&str], round: u64) -> Cargo {
+    Cargo::new(workspace.root(), args).envs(&[
+        ("SPRAG_SOAK", "1"),
+        ("SPRAG_SOAK_ROUND", &round.to_string()),
+        ("CARGO_TARGET_DIR", "target/soak"),
+        // What only a debug build says of a sum is said here too.
+        ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true"),
+        ("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true"),
+    ])
 }
 
 fn targets(workspace: &Workspace, only: Option<&str>) -> Result<Vec<Target>, String> {

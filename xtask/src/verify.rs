@@ -4,8 +4,10 @@
 use std::time::Instant;
 
 use crate::child::Cargo;
+use crate::header;
 use crate::house;
 use crate::step::seconds;
+use crate::symbols;
 use crate::workspace::Workspace;
 
 struct Check {
@@ -101,6 +103,11 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, String> {
         );
     } else if !DENY.holds(workspace)? {
         failed.push(DENY.name);
+    }
+    println!("\n==> C header and symbols");
+    let is_header_right = header::is_up_to_date(workspace)?;
+    if !(symbols::match_header(workspace)? && is_header_right) {
+        failed.push("C header and symbols");
     }
     println!("\n==> house rules");
     let violations = house::violations(workspace)?;

@@ -49,6 +49,14 @@ impl Workspace {
         self.root.join(relative)
     }
 
+    /// Where cargo puts what it builds.
+    pub(crate) fn target(&self) -> PathBuf {
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+            || self.path("target"),
+            |directory| self.root.join(directory),
+        )
+    }
+
     /// The text of a file below the root.
     pub(crate) fn read(&self, relative: &str) -> Result<String, String> {
         fs::read_to_string(self.path(relative))
