@@ -611,6 +611,76 @@ sprag_status sprag_fence_admit_once(const sprag_fence *fence, uint64_t token, sp
 uint64_t sprag_fence_highest(const sprag_fence *fence);
 
 /*
+ * SEMAPHORES
+ *
+ * A semaphore is a number of permits. They are leased, as locks are: those of a holder that died, or did not renew them,
+ * return. Each hold has a token, and as many permits as it asked for at once; all are released together.
+ */
+
+// A handle on a semaphore, or on what a key of a concurrency limiter can have at once. Every call on it is safe from
+// any thread.
+typedef struct sprag_semaphore sprag_semaphore;
+
+// Opens a handle on the semaphore of a name, which has so many permits: 1 to 16,777,215. Nothing is created before some
+// are acquired. Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s.
+//
+// That it exists with another number of permits is found by acquiring: SPRAG_ERROR_DEFINITION_DIFFERS.
+sprag_status sprag_semaphore_open(const sprag_space *space,
+                                  const void *name,
+                                  size_t name_len,
+                                  uint32_t permits,
+                                  uint64_t ttl_ns,
+                                  sprag_semaphore **semaphore,
+                                  sprag_error **error);
+
+// Closes the handle; NULL is none. Its holds go on.
+void sprag_semaphore_close(sprag_semaphore *semaphore);
+
+// Acquires so many permits at once, 1 to all there are, waiting for at most timeout_ns: 0 to try, SPRAG_FOREVER without
+// an end. SPRAG_OK, and the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind. Those who wait are
+// served in the order of coming, also one who wants more than the one behind. A few hundred nanoseconds where there are
+// so many.
+//
+// SPRAG_ERROR_DEFINITION_DIFFERS if the semaphore has another number of permits; SPRAG_ERROR_ABOVE_CAPACITY if a
+// limiter allows fewer of its key, also to one who waits when that is changed; SPRAG_ERROR_FULL and
+// SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another hold, or for another waiter.
+sprag_status sprag_semaphore_acquire(const sprag_semaphore *semaphore,
+                                     uint32_t permits,
+                                     uint64_t timeout_ns,
+                                     sprag_hold *hold,
+                                     sprag_error **error);
+
+// Ends the hold with this token, and all its permits, whoever took it: the other half of sprag_hold_detach().
+// SPRAG_ERROR_LOST if there is no such hold.
+sprag_status sprag_semaphore_release_token(const sprag_semaphore *semaphore,
+                                           uint64_t token,
+                                           sprag_error **error);
+
+// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if there is no such hold, or
+// its lease is over.
+sprag_status sprag_semaphore_renew_token(const sprag_semaphore *semaphore,
+                                         uint64_t token,
+                                         sprag_error **error);
+
+// Takes over the hold with this token, and all its permits, from whoever has it, with the handle's lease.
+// SPRAG_ERROR_LOST if there is no such hold, or its lease is over.
+sprag_status sprag_semaphore_adopt_token(const sprag_semaphore *semaphore,
+                                         uint64_t token,
+                                         sprag_hold *hold,
+                                         sprag_error **error);
+
+// How many permits there are in all; of a limiter's key as many as the limiter allows now. 0 for NULL, and if the region
+// is damaged.
+uint32_t sprag_semaphore_permits(const sprag_semaphore *semaphore);
+
+// Writes the name, of a limiter's key the key, as far as it fits, and its length.
+sprag_status sprag_semaphore_name(const sprag_semaphore *semaphore,
+                                  void *name,
+                                  size_t name_max,
+                                  size_t *name_len,
+                                  sprag_error **error);
+
+/*
  * DECISIONS
  *
  * A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs no
@@ -972,6 +1042,59 @@ uint64_t sprag_joint_decision_reset_after_ns(const sprag_joint_decision *decisio
 
 // Whether the region had no room for the key, so that an entry shared by all such keys decided; false for an empty one.
 bool sprag_joint_decision_is_overflow(const sprag_joint_decision *decision);
+
+/*
+ * CONCURRENCY LIMITERS
+ *
+ * A concurrency limiter lets at most so many at once be held of each key, shared by everyone who opens it in the same
+ * space. What a key can have is a semaphore: open a handle on it with sprag_concurrency_key(), and acquire as many as
+ * are to be used at once.
+ */
+
+// An open concurrency limiter. Every call on it is safe from any thread.
+typedef struct sprag_concurrency sprag_concurrency;
+
+// Opens the concurrency limiter of this name, and creates it if there is none: of each key at most so many permits are
+// held at once, 1 to 16,777,215. With permits 0, opens the one that there is, whatever it allows: SPRAG_NONE if there
+// is none. flags: 0 or SPRAG_UPDATE. It stays for as long as the region does; a limiter of a rate, or a semaphore, of the
+// same name is another thing.
+//
+// SPRAG_ERROR_DEFINITION_DIFFERS if it allows another number, without SPRAG_UPDATE; SPRAG_ERROR_FULL and
+// SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. After an update nobody acquires by the old number. Who
+// holds some keeps them, also if there are more then than permits; who waits for more than that fails with
+// SPRAG_ERROR_ABOVE_CAPACITY.
+sprag_status sprag_concurrency_open(const sprag_space *space,
+                                    const void *name,
+                                    size_t name_len,
+                                    uint32_t permits,
+                                    uint32_t flags,
+                                    sprag_concurrency **concurrency,
+                                    sprag_error **error);
+
+// Closes the handle; NULL is none. The limiter stays in its space.
+void sprag_concurrency_close(sprag_concurrency *concurrency);
+
+// Opens a handle on what a key can have at once, to be acquired as a semaphore's permits are, and closed as one. Its
+// holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s. Nothing is created before some are acquired. Some
+// hundred nanoseconds.
+sprag_status sprag_concurrency_key(const sprag_concurrency *concurrency,
+                                   const void *key,
+                                   size_t key_len,
+                                   uint64_t ttl_ns,
+                                   sprag_semaphore **semaphore,
+                                   sprag_error **error);
+
+// Writes how many each key can have at once now, whatever this handle was opened with. A few loads.
+sprag_status sprag_concurrency_permits(const sprag_concurrency *concurrency,
+                                       uint32_t *permits,
+                                       sprag_error **error);
+
+// Writes the name, as far as it fits, and its length.
+sprag_status sprag_concurrency_name(const sprag_concurrency *concurrency,
+                                    void *name,
+                                    size_t name_max,
+                                    size_t *name_len,
+                                    sprag_error **error);
 
 /*
  * COUNTERS

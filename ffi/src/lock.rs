@@ -43,7 +43,7 @@ pub const SPRAG_SECOND: u64 = 1_000_000_000;
 pub const SPRAG_FOREVER: u64 = u64::MAX;
 
 /// A lease of 0 is the default.
-fn lease(ttl_ns: u64) -> Option<Duration> {
+pub(crate) fn lease(ttl_ns: u64) -> Option<Duration> {
     (ttl_ns != 0).then(|| Duration::from_nanos(ttl_ns))
 }
 
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn sprag_lock_acquire(
 ///
 /// `to` may be written.
 #[inline(always)]
-unsafe fn one(to: *mut sprag_hold, held: Option<Hold<'static>>) -> sprag_status {
+pub(crate) unsafe fn one(to: *mut sprag_hold, held: Option<Hold<'static>>) -> sprag_status {
     match held {
         Some(held) => {
             // SAFETY: by this function's contract.

@@ -27,11 +27,13 @@ const SECTIONS: &[&str] = &[
     "hold",
     "lock",
     "fence",
+    "semaphore",
     "decision",
     "limiter",
     "overrides",
     "check_all",
     "joint",
+    "concurrency",
     "counter",
     "striped",
 ];
