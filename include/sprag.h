@@ -64,6 +64,8 @@ enum
   SPRAG_IN_PROGRESS = 5,
   // It was done before.
   SPRAG_DONE = 6,
+  // The last attempt ended unfinished, so that its work may have been done in part.
+  SPRAG_UNFINISHED = 7,
   // A pointer that must not be NULL is.
   SPRAG_ERROR_NULL = -1,
   // A number, a duration or the length of a name lies outside its bounds, or a value is none of its enumeration.
@@ -1232,6 +1234,182 @@ sprag_status sprag_striped_counter_name(const sprag_striped_counter *striped_cou
                                         size_t name_max,
                                         size_t *name_len,
                                         sprag_error **error);
+
+/*
+ * ATTEMPTS
+ *
+ * A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in by
+ * sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by sprag_attempt_finish() or
+ * sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and has the next one told that
+ * one ended unfinished; one that is forgotten ends with its deadline, or with the space. An attempt of zero bytes is
+ * empty.
+ *
+ * An attempt is for one thread at a time.
+ */
+
+// An attempt. All of its fields but the token are the library's own.
+typedef struct sprag_attempt {
+  // Higher than that of every earlier attempt at the key, and below 2^53: a fence admits it as it does a lock's.
+  // 0 if the attempt is empty.
+  uint64_t token;
+  // The library's own.
+  uint64_t private_state;
+  // The library's own.
+  uint64_t private_words[22];
+} sprag_attempt;
+
+// Stores the result, 0 to SPRAG_RESULT_BYTES_MAX bytes, for keep_for_ns, 1 ms to 366 days: from then on it is given to
+// everybody who begins. All of it or, on an error, nothing. A longer result belongs elsewhere, and where it is can be the
+// result.
+//
+// SPRAG_ERROR_LOST once the deadline has passed, whether somebody else began since or not. The attempt is left empty then,
+// as after success; with any other error it goes on: SPRAG_ERROR_OUT_OF_RANGE for a result that is too long,
+// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. An empty result always fits.
+sprag_status sprag_attempt_finish(sprag_attempt *attempt,
+                                  const void *result,
+                                  size_t result_len,
+                                  uint64_t keep_for_ns,
+                                  sprag_error **error);
+
+// Frees the key for the next caller at once, as if this attempt had not been: for one that did nothing, or undid it. What
+// was known of attempts before, the next one is told. The attempt is left empty, also where that fails:
+// SPRAG_ERROR_LOST if it was over already. One whose deadline has passed is abandoned all the same while nobody has
+// noticed.
+sprag_status sprag_attempt_abandon(sprag_attempt *attempt,
+                                   sprag_error **error);
+
+// Ends an attempt that is neither finished nor abandoned, and leaves it empty: the key is free at once, and the next one is
+// told that one ended unfinished. Nothing for NULL and for an empty one.
+void sprag_attempt_close(sprag_attempt *attempt);
+
+// Whether an attempt before this one ended unfinished, so that its work may have been done in part: its deadline passed,
+// its owner died, or it was closed. Stays so over attempts that are abandoned, until one is finished. False for an empty
+// one.
+bool sprag_attempt_is_after_unfinished(const sprag_attempt *attempt);
+
+// Whether the deadline is still to come, by this process's own clock: a clock reading, no shared memory. Errs towards
+// false near the end; false for an empty one. To finish may still fail.
+bool sprag_attempt_is_valid(const sprag_attempt *attempt);
+
+// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token, and
+// that the region was removed.
+bool sprag_attempt_is_held(const sprag_attempt *attempt);
+
+// What is left until the deadline in nanoseconds, by this process's own clock; 0 once it has passed, and for an empty one.
+uint64_t sprag_attempt_deadline_left_ns(const sprag_attempt *attempt);
+
+// Starts the time until the deadline anew, from now, with the length it had. SPRAG_ERROR_LOST once it has passed.
+sprag_status sprag_attempt_renew(sprag_attempt *attempt,
+                                 sprag_error **error);
+
+// sprag_attempt_renew() with another length: 1 ms to 366 days.
+sprag_status sprag_attempt_extend(sprag_attempt *attempt, uint64_t ttl_ns, sprag_error **error);
+
+// Lets the attempt go on without this process, until its deadline, which starts anew, or until somebody finishes or
+// abandons it by its token, which is written to token. The attempt is left empty, also where that fails:
+// SPRAG_ERROR_LOST once it is over.
+sprag_status sprag_attempt_detach(sprag_attempt *attempt,
+                                  uint64_t *token,
+                                  sprag_error **error);
+
+/*
+ * IDEMPOTENCY KEYS
+ *
+ * The first to begin at a key owns it until a deadline, and may store a small result. Those who come meanwhile are told
+ * that it is in progress; those who come later are given the result, for as long as it is kept.
+ *
+ *     switch (sprag_once_begin(once, 60 * SPRAG_SECOND, &attempt, NULL, result, sizeof result, &len, NULL)) {
+ *     case SPRAG_OK:
+ *         len = charge(sprag_attempt_is_after_unfinished(&attempt), result);
+ *         sprag_attempt_finish(&attempt, result, len, 86400 * SPRAG_SECOND, NULL);
+ *         break;
+ *     case SPRAG_DONE:
+ *         break;
+ *     case SPRAG_IN_PROGRESS:
+ *         return COME_BACK_LATER;
+ *     }
+ */
+
+// A handle on an idempotency key. Every call on it is safe from any thread.
+typedef struct sprag_once sprag_once;
+
+// The most bytes that a result may have.
+#define SPRAG_RESULT_BYTES_MAX 1024
+
+// Who is at a key, and for how long.
+typedef struct sprag_progress {
+  // What is left until the attempt's deadline, in nanoseconds; of a key that is done, for how much longer its result
+  // is kept at least.
+  uint64_t left_ns;
+  // The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any more.
+  uint32_t holder_pid;
+  // Zero.
+  uint32_t reserved;
+} sprag_progress;
+
+// Opens a handle on a key, 1 to 1,024 bytes. Nothing is created before somebody begins.
+sprag_status sprag_once_open(const sprag_space *space,
+                             const void *key,
+                             size_t key_len,
+                             sprag_once **once,
+                             sprag_error **error);
+
+// Closes the handle; NULL is none. Its attempts go on.
+void sprag_once_close(sprag_once *once);
+
+// Begins at the key, if it is new or its last attempt is over: the caller owns it for ttl_ns, 1 ms to 366 days. An
+// attempt is over when it is finished, abandoned or closed, when its deadline has passed, and when its process ended.
+//
+// SPRAG_OK: the attempt is written. SPRAG_IN_PROGRESS: another is under way, and who and for how long is written to
+// progress, unless that is NULL. SPRAG_DONE: it was done before; the result is written as far as it fits, and how long it
+// is in all, to result_len, unless that is NULL. SPRAG_RESULT_BYTES_MAX are always enough; with fewer, nothing is lost:
+// ask again, by sprag_once_status().
+//
+// A few dozen nanoseconds where the key is known. SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has
+// no room for another key.
+sprag_status sprag_once_begin(const sprag_once *once,
+                              uint64_t ttl_ns,
+                              sprag_attempt *attempt,
+                              sprag_progress *progress,
+                              void *result,
+                              size_t result_max,
+                              size_t *result_len,
+                              sprag_error **error);
+
+// What is known of the key; needs no session, and creates nothing. SPRAG_NONE: nobody began, or whoever did abandoned it,
+// or the result is no longer kept. SPRAG_IN_PROGRESS, and progress is written. SPRAG_DONE, and progress and the result are
+// written, as by sprag_once_begin(). SPRAG_UNFINISHED: the last attempt ended unfinished, since its deadline passed, its
+// owner died, or it was closed; that is remembered for an hour at least, and then until its room is needed.
+sprag_status sprag_once_status(const sprag_once *once,
+                               sprag_progress *progress,
+                               void *result,
+                               size_t result_max,
+                               size_t *result_len,
+                               sprag_error **error);
+
+// sprag_attempt_finish() by the attempt's token, whoever began it: the other half of sprag_attempt_detach().
+sprag_status sprag_once_finish_token(const sprag_once *once,
+                                     uint64_t token,
+                                     const void *result,
+                                     size_t result_len,
+                                     uint64_t keep_for_ns,
+                                     sprag_error **error);
+
+// sprag_attempt_abandon() by the attempt's token, whoever began it.
+sprag_status sprag_once_abandon_token(const sprag_once *once, uint64_t token, sprag_error **error);
+
+// sprag_attempt_extend() by the attempt's token, whoever began it.
+sprag_status sprag_once_extend_token(const sprag_once *once,
+                                     uint64_t token,
+                                     uint64_t ttl_ns,
+                                     sprag_error **error);
+
+// Writes the key, as far as it fits, and its length.
+sprag_status sprag_once_key(const sprag_once *once,
+                            void *key,
+                            size_t key_max,
+                            size_t *key_len,
+                            sprag_error **error);
 
 #ifdef __cplusplus
 } /* extern "C" */

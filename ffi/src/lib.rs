@@ -28,6 +28,7 @@
     reason = "the texts are the header's, which is no Markdown"
 )]
 
+pub mod attempt;
 mod border;
 pub mod bytes;
 pub mod check_all;
@@ -41,6 +42,7 @@ pub mod hold;
 pub mod joint;
 pub mod limiter;
 pub mod lock;
+pub mod once;
 mod options;
 pub mod overrides;
 pub mod owner;

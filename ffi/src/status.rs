@@ -26,6 +26,8 @@ pub enum sprag_status {
     SPRAG_IN_PROGRESS = 5,
     /// It was done before.
     SPRAG_DONE = 6,
+    /// The last attempt ended unfinished, so that its work may have been done in part.
+    SPRAG_UNFINISHED = 7,
 
     /// A pointer that must not be NULL is.
     SPRAG_ERROR_NULL = -1,
@@ -110,7 +112,7 @@ use sprag_status::{
     SPRAG_ERROR_POISONED, SPRAG_ERROR_REPLACED, SPRAG_ERROR_SHARE_EXCEEDED, SPRAG_ERROR_STALE,
     SPRAG_ERROR_STOPPED, SPRAG_ERROR_SYSTEM, SPRAG_ERROR_TOKENS_EXHAUSTED, SPRAG_ERROR_TOO_DEEP,
     SPRAG_ERROR_UNSUPPORTED, SPRAG_ERROR_UPGRADE_CONFLICT, SPRAG_IN_PROGRESS, SPRAG_NONE, SPRAG_OK,
-    SPRAG_REFUSED,
+    SPRAG_REFUSED, SPRAG_UNFINISHED,
 };
 
 /// Every status there is, its name, and what it says where nothing more is known.
@@ -122,6 +124,7 @@ const ALL: &[(sprag_status, &CStr)] = &[
     (SPRAG_DIFFERS, c"the value is another one than expected"),
     (SPRAG_IN_PROGRESS, c"another attempt is under way"),
     (SPRAG_DONE, c"it was done before"),
+    (SPRAG_UNFINISHED, c"the last attempt ended unfinished"),
     (SPRAG_ERROR_NULL, c"a pointer that must not be NULL is"),
     (SPRAG_ERROR_OUT_OF_RANGE, c"an argument lies outside its bounds"),
     (SPRAG_ERROR_LIMIT, c"this is no limit; write one as 100/minute;burst=20"),
@@ -245,6 +248,7 @@ mod tests {
             (4, "SPRAG_DIFFERS"),
             (5, "SPRAG_IN_PROGRESS"),
             (6, "SPRAG_DONE"),
+            (7, "SPRAG_UNFINISHED"),
             (-1, "SPRAG_ERROR_NULL"),
             (-2, "SPRAG_ERROR_OUT_OF_RANGE"),
             (-3, "SPRAG_ERROR_LIMIT"),

@@ -36,6 +36,8 @@ const SECTIONS: &[&str] = &[
     "concurrency",
     "counter",
     "striped",
+    "attempt",
+    "once",
 ];
 
 /// Writes the header, or tells whether it is up to date.

@@ -1,0 +1,289 @@
+//! # Attempts
+//!
+//! A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in by
+//! sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by sprag_attempt_finish() or
+//! sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and has the next one told that
+//! one ended unfinished; one that is forgotten ends with its deadline, or with the space. An attempt of zero bytes is
+//! empty.
+//!
+//! An attempt is for one thread at a time.
+
+use crate::border::{Failure, Outcome, call, forget_payload, give, guarded, wanted};
+use crate::bytes::bytes;
+use crate::error::sprag_error;
+use crate::status::sprag_status::{self, SPRAG_OK};
+use sprag::{Attempt, Error};
+use std::ffi::c_void;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// An attempt. All of its fields but the token are the library's own.
+#[repr(C)]
+pub struct sprag_attempt {
+    /// Higher than that of every earlier attempt at the key, and below 2^53: a fence admits it as it does a lock's.
+    /// 0 if the attempt is empty.
+    pub token: u64,
+    /// The library's own.
+    pub private_state: u64,
+    /// The library's own.
+    pub private_words: [MaybeUninit<u64>; 22],
+}
+
+/// What tells an attempt that was filled in from memory that was not, or is empty.
+const FILLED: u64 = 0x6174_7465_6d70_7421;
+/// The same: a call on it panicked.
+const POISONED: u64 = 0x6174_7465_6d70_6f69;
+
+const _: () = assert!(size_of::<Attempt<'static>>() <= 22 * size_of::<u64>());
+
+impl sprag_attempt {
+    /// Fills in the attempt at `to`.
+    ///
+    /// # Safety
+    ///
+    /// `to` may be written.
+    pub(crate) unsafe fn fill(to: *mut Self, attempt: Attempt<'static>) {
+        // SAFETY: it may be written, and has room enough, as asserted above. The alignment of C's struct is a word's, that of
+        // the library's may be greater.
+        unsafe {
+            (&raw mut (*to).token).write(attempt.token());
+            (&raw mut (*to).private_state).write(FILLED);
+            Self::words(to).write_unaligned(attempt);
+        }
+    }
+
+    /// Where the words begin.
+    ///
+    /// # Safety
+    ///
+    /// `at` points at memory of an attempt's size.
+    unsafe fn words(at: *mut Self) -> *mut Attempt<'static> {
+        // SAFETY: by this function's contract.
+        unsafe { (&raw mut (*at).private_words).cast() }
+    }
+
+    /// A copy of the attempt at `at`, which must not be dropped as well.
+    ///
+    /// # Safety
+    ///
+    /// `at` is NULL, or an attempt that may be read, with a state of the above only if this library wrote it.
+    unsafe fn read(at: *const Self) -> Result<ManuallyDrop<Attempt<'static>>, Failure> {
+        if at.is_null() {
+            return Err(Failure::Null("attempt"));
+        }
+        // SAFETY: by this function's contract.
+        match unsafe { (&raw const (*at).private_state).read() } {
+            // SAFETY: the state says what was written there.
+            FILLED => Ok(ManuallyDrop::new(unsafe {
+                Self::words(at.cast_mut()).read_unaligned()
+            })),
+            POISONED => Err(Failure::Poisoned),
+            _ => Err(Failure::Empty("attempt")),
+        }
+    }
+
+    /// Takes the attempt at `at` out, which is empty then.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read), and it may be written.
+    unsafe fn take(at: *mut Self) -> Result<Attempt<'static>, Failure> {
+        // SAFETY: by this function's contract.
+        let attempt = unsafe { Self::read(at)? };
+        // SAFETY: the same. The copy there is not used again, since its state says so.
+        unsafe {
+            (&raw mut (*at).token).write(0);
+            (&raw mut (*at).private_state).write(0);
+        }
+        Ok(ManuallyDrop::into_inner(attempt))
+    }
+
+    /// A call on the attempt at `at`, which may change it; it is poisoned if it panics.
+    ///
+    /// # Safety
+    ///
+    /// As for [`take`](Self::take).
+    unsafe fn on(
+        at: *mut Self,
+        error: *mut *mut sprag_error,
+        act: impl FnOnce(&mut Attempt<'static>) -> Outcome,
+    ) -> sprag_status {
+        guarded(
+            error,
+            || {
+                // SAFETY: by this function's contract.
+                let mut attempt = unsafe { Self::read(at)? };
+                let outcome = act(&mut attempt);
+                // SAFETY: by this function's contract; what was changed takes the place of what it was a copy of.
+                unsafe { Self::words(at).write_unaligned(ManuallyDrop::into_inner(attempt)) };
+                outcome
+            },
+            || {
+                // SAFETY: by this function's contract; NULL does not panic.
+                unsafe { (&raw mut (*at).private_state).write(POISONED) }
+            },
+        )
+    }
+
+    /// What `of` tells of the attempt at `at`; `otherwise` if it is empty.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    unsafe fn tell<T>(at: *const Self, otherwise: T, of: impl FnOnce(&Attempt<'_>) -> T) -> T {
+        // SAFETY: by this function's contract.
+        let told = || unsafe { Self::read(at) }.map(|attempt| of(&attempt));
+        match catch_unwind(AssertUnwindSafe(told)) {
+            Ok(Ok(told)) => told,
+            Ok(Err(_)) => otherwise,
+            Err(payload) => {
+                forget_payload(payload);
+                otherwise
+            }
+        }
+    }
+}
+
+/// Stores the result, 0 to SPRAG_RESULT_BYTES_MAX bytes, for keep_for_ns, 1 ms to 366 days: from then on it is given to
+/// everybody who begins. All of it or, on an error, nothing. A longer result belongs elsewhere, and where it is can be the
+/// result.
+///
+/// SPRAG_ERROR_LOST once the deadline has passed, whether somebody else began since or not. The attempt is left empty then,
+/// as after success; with any other error it goes on: SPRAG_ERROR_OUT_OF_RANGE for a result that is too long,
+/// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for it. An empty result always fits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_finish(
+    attempt: *mut sprag_attempt,
+    result: *const c_void,
+    result_len: usize,
+    keep_for_ns: u64,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    let keep_for = Duration::from_nanos(keep_for_ns);
+    // SAFETY: by every function's contract.
+    unsafe {
+        let mut is_over = false;
+        let status = sprag_attempt::on(attempt, error, |attempt| {
+            let finished = attempt.finish(bytes(result, result_len, "result")?, keep_for);
+            is_over = matches!(finished, Ok(()) | Err(Error::AttemptLost { .. }));
+            Ok(finished.map(|()| SPRAG_OK)?)
+        });
+        if is_over {
+            sprag_attempt_close(attempt);
+        }
+        status
+    }
+}
+
+/// Frees the key for the next caller at once, as if this attempt had not been: for one that did nothing, or undid it. What
+/// was known of attempts before, the next one is told. The attempt is left empty, also where that fails:
+/// SPRAG_ERROR_LOST if it was over already. One whose deadline has passed is abandoned all the same while nobody has
+/// noticed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_abandon(
+    attempt: *mut sprag_attempt,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    call(error, || {
+        // SAFETY: by every function's contract.
+        unsafe { sprag_attempt::take(attempt)? }.abandon()?;
+        Ok(SPRAG_OK)
+    })
+}
+
+/// Ends an attempt that is neither finished nor abandoned, and leaves it empty: the key is free at once, and the next one is
+/// told that one ended unfinished. Nothing for NULL and for an empty one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_close(attempt: *mut sprag_attempt) {
+    // SAFETY: by every function's contract.
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        drop(unsafe { sprag_attempt::take(attempt) })
+    }));
+    if let Err(payload) = ended {
+        forget_payload(payload);
+    }
+}
+
+/// Whether an attempt before this one ended unfinished, so that its work may have been done in part: its deadline passed,
+/// its owner died, or it was closed. Stays so over attempts that are abandoned, until one is finished. False for an empty
+/// one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_is_after_unfinished(attempt: *const sprag_attempt) -> bool {
+    // SAFETY: by every function's contract.
+    unsafe { sprag_attempt::tell(attempt, false, |of| of.is_after_unfinished()) }
+}
+
+/// Whether the deadline is still to come, by this process's own clock: a clock reading, no shared memory. Errs towards
+/// false near the end; false for an empty one. To finish may still fail.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_is_valid(attempt: *const sprag_attempt) -> bool {
+    // SAFETY: by every function's contract.
+    unsafe { sprag_attempt::tell(attempt, false, |of| of.is_valid()) }
+}
+
+/// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token, and
+/// that the region was removed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_is_held(attempt: *const sprag_attempt) -> bool {
+    // SAFETY: by every function's contract.
+    unsafe { sprag_attempt::tell(attempt, false, |of| of.is_held()) }
+}
+
+/// What is left until the deadline in nanoseconds, by this process's own clock; 0 once it has passed, and for an empty one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_deadline_left_ns(attempt: *const sprag_attempt) -> u64 {
+    // SAFETY: by every function's contract.
+    let left = unsafe { sprag_attempt::tell(attempt, Duration::ZERO, |of| of.deadline_left()) };
+    u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Starts the time until the deadline anew, from now, with the length it had. SPRAG_ERROR_LOST once it has passed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_renew(
+    attempt: *mut sprag_attempt,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_attempt::on(attempt, error, |attempt| {
+            attempt.renew()?;
+            Ok(SPRAG_OK)
+        })
+    }
+}
+
+/// sprag_attempt_renew() with another length: 1 ms to 366 days.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_extend(
+    attempt: *mut sprag_attempt,
+    ttl_ns: u64,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    // SAFETY: by every function's contract.
+    unsafe {
+        sprag_attempt::on(attempt, error, |attempt| {
+            attempt.extend(Duration::from_nanos(ttl_ns))?;
+            Ok(SPRAG_OK)
+        })
+    }
+}
+
+/// Lets the attempt go on without this process, until its deadline, which starts anew, or until somebody finishes or
+/// abandons it by its token, which is written to token. The attempt is left empty, also where that fails:
+/// SPRAG_ERROR_LOST once it is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_attempt_detach(
+    attempt: *mut sprag_attempt,
+    token: *mut u64,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    call(error, || {
+        wanted(token, "token")?;
+        // SAFETY: by every function's contract.
+        let detached = unsafe { sprag_attempt::take(attempt)? }.detach()?;
+        // SAFETY: by every function's contract.
+        unsafe { give(token, detached) };
+        Ok(SPRAG_OK)
+    })
+}
