@@ -131,7 +131,7 @@ impl sprag_attempt {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    unsafe fn tell<T>(at: *const Self, otherwise: T, of: impl FnOnce(&Attempt<'_>) -> T) -> T {
+    unsafe fn tell<T>(at: *const Self, otherwise: T, of: impl FnOnce(&Attempt<'static>) -> T) -> T {
         // SAFETY: by this function's contract.
         let told = || unsafe { Self::read(at) }.map(|attempt| of(&attempt));
         match catch_unwind(AssertUnwindSafe(told)) {
@@ -197,9 +197,8 @@ pub unsafe extern "C" fn sprag_attempt_abandon(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_close(attempt: *mut sprag_attempt) {
     // SAFETY: by every function's contract.
-    let ended = catch_unwind(AssertUnwindSafe(|| {
-        drop(unsafe { sprag_attempt::take(attempt) })
-    }));
+    let take = || unsafe { sprag_attempt::take(attempt) };
+    let ended = catch_unwind(AssertUnwindSafe(|| take().map(drop)));
     if let Err(payload) = ended {
         forget_payload(payload);
     }
@@ -211,7 +210,7 @@ pub unsafe extern "C" fn sprag_attempt_close(attempt: *mut sprag_attempt) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_is_after_unfinished(attempt: *const sprag_attempt) -> bool {
     // SAFETY: by every function's contract.
-    unsafe { sprag_attempt::tell(attempt, false, |of| of.is_after_unfinished()) }
+    unsafe { sprag_attempt::tell(attempt, false, Attempt::is_after_unfinished) }
 }
 
 /// Whether the deadline is still to come, by this process's own clock: a clock reading, no shared memory. Errs towards
@@ -219,7 +218,7 @@ pub unsafe extern "C" fn sprag_attempt_is_after_unfinished(attempt: *const sprag
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_is_valid(attempt: *const sprag_attempt) -> bool {
     // SAFETY: by every function's contract.
-    unsafe { sprag_attempt::tell(attempt, false, |of| of.is_valid()) }
+    unsafe { sprag_attempt::tell(attempt, false, Attempt::is_valid) }
 }
 
 /// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token, and
@@ -227,14 +226,14 @@ pub unsafe extern "C" fn sprag_attempt_is_valid(attempt: *const sprag_attempt) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_is_held(attempt: *const sprag_attempt) -> bool {
     // SAFETY: by every function's contract.
-    unsafe { sprag_attempt::tell(attempt, false, |of| of.is_held()) }
+    unsafe { sprag_attempt::tell(attempt, false, Attempt::is_held) }
 }
 
 /// What is left until the deadline in nanoseconds, by this process's own clock; 0 once it has passed, and for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_deadline_left_ns(attempt: *const sprag_attempt) -> u64 {
     // SAFETY: by every function's contract.
-    let left = unsafe { sprag_attempt::tell(attempt, Duration::ZERO, |of| of.deadline_left()) };
+    let left = unsafe { sprag_attempt::tell(attempt, Duration::ZERO, Attempt::deadline_left) };
     u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
 }
 

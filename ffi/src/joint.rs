@@ -104,16 +104,16 @@ impl sprag_joint_decision {
 unsafe fn tell<T>(
     from: *const sprag_joint_decision,
     otherwise: T,
-    of: impl FnOnce(&JointDecision<'_>) -> T,
+    of: impl FnOnce(&JointDecision<'static>) -> T,
 ) -> T {
     // SAFETY: by this function's contract.
     if from.is_null() || unsafe { (&raw const (*from).private_state).read() } != FILLED {
         return otherwise;
     }
-    // SAFETY: it was filled in, may be copied, and its limiter is open, by this function's contract.
+    // SAFETY: it was filled in, may be copied, and its limiter is open, by this function's contract; `of` keeps nothing.
     let decision = unsafe {
         (&raw const (*from).private_words)
-            .cast::<JointDecision<'_>>()
+            .cast::<JointDecision<'static>>()
             .read_unaligned()
     };
     of(&decision)
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn sprag_joint_decision_is_allowed(
     decision: *const sprag_joint_decision,
 ) -> bool {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, false, |of| of.is_allowed()) }
+    unsafe { tell(decision, false, JointDecision::is_allowed) }
 }
 
 /// Whether a limit refused; if so, writes which one does longest, by its place from 0, to place, unless that is NULL: of two
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn sprag_joint_decision_refused_by(
 ) -> bool {
     // SAFETY: by every function's contract.
     unsafe {
-        let Some(refuses) = tell(decision, None, |of| of.refused_by()) else {
+        let Some(refuses) = tell(decision, None, JointDecision::refused_by) else {
             return false;
         };
         give(place, refuses);
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn sprag_joint_decision_of(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_decision_limit(decision: *const sprag_joint_decision) -> u64 {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, 0, |of| of.limit()) }
+    unsafe { tell(decision, 0, JointDecision::limit) }
 }
 
 /// The greatest cost that another check at the same instant would be allowed, at most 2^26 - 1; 0 for an empty one.
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn sprag_joint_decision_remaining(
     decision: *const sprag_joint_decision,
 ) -> u64 {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, 0, |of| of.remaining()) }
+    unsafe { tell(decision, 0, JointDecision::remaining) }
 }
 
 /// How long to wait until the same cost would be allowed, in nanoseconds, if nobody else takes any: 0 if it was, else the
@@ -318,7 +318,7 @@ pub unsafe extern "C" fn sprag_joint_decision_is_overflow(
     decision: *const sprag_joint_decision,
 ) -> bool {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, false, |of| of.is_overflow()) }
+    unsafe { tell(decision, false, JointDecision::is_overflow) }
 }
 
 #[cfg(test)]

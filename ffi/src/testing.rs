@@ -7,7 +7,7 @@ use crate::space::{sprag_space, sprag_space_close, sprag_space_open, sprag_space
 use crate::status::sprag_status::{self, SPRAG_OK};
 use std::ffi::{CStr, c_char};
 use std::mem::zeroed;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 /// A mem: space, whose clock stands still.
 pub(crate) struct Scene {
@@ -122,7 +122,7 @@ pub(crate) fn told<T>(
 
 unsafe fn owned(text: *const c_char) -> Option<String> {
     // SAFETY: NULL, or a text of the library's.
-    (text != null()).then(|| unsafe { CStr::from_ptr(text).to_string_lossy().into_owned() })
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text).to_string_lossy().into_owned() })
 }
 
 /// A limiter of the scene's space.
