@@ -1411,6 +1411,335 @@ sprag_status sprag_once_key(const sprag_once *once,
                             size_t *key_len,
                             sprag_error **error);
 
+/*
+ * WHAT AN INSPECTION TELLS
+ *
+ * A visitor is called with a pointer to one of the structs below, once for each thing that there is, and returns whether
+ * it wants more. What it was given, and all that this points at, lives until it returns. It may call anything of this
+ * library, but must not close the handle that is inspected, nor leave in another way than by returning.
+ *
+ * Each struct begins with its size as the library knows it: a newer one may append fields, and a program that was written
+ * for those must ask whether the size reaches them.
+ */
+
+// A time that is not known.
+#define SPRAG_UNKNOWN UINT64_MAX
+
+// One hold of a lock or a semaphore.
+typedef struct sprag_hold_info {
+  // sizeof(sprag_hold_info).
+  size_t size;
+  // Its token.
+  uint64_t token;
+  // What is left of the lease in nanoseconds; 0 once it is over.
+  uint64_t lease_left_ns;
+  // How long it has been held, in nanoseconds; SPRAG_UNKNOWN if not known.
+  uint64_t held_for_ns;
+  // The holder's process id in its own namespace, also of one that died; 0 if detached, or not known any more.
+  uint32_t pid;
+  // How many of a semaphore's permits it has; 1 of a lock.
+  uint32_t permits;
+  // Whether it holds, and not merely by an expired lease or by a process that died.
+  bool is_live;
+  // Whether it belongs to no process: somebody holds it by its token.
+  bool is_detached;
+  // Zero.
+  uint8_t reserved[6];
+} sprag_hold_info;
+
+// A lock of a name, a partition or the table.
+typedef struct sprag_lock_info {
+  // sizeof(sprag_lock_info).
+  size_t size;
+  // The lock's name; of coarse ones "partition 3" and "the table".
+  sprag_bytes name;
+  // The token of the holder, or of the last one; of a lock that nobody held yet, the one below its first.
+  uint64_t token;
+  // What is left of the lease in nanoseconds; 0 if not held, or once it is over.
+  uint64_t lease_left_ns;
+  // How long it has been held, in nanoseconds; SPRAG_UNKNOWN if not held or not known.
+  uint64_t held_for_ns;
+  // The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known any
+  // more. This and what is said above of the holder is said of the one whose lease lasts longest.
+  uint32_t holder_pid;
+  // How many hold it, and not merely by an expired lease or by a process that died: one at most, unless it is shared.
+  uint32_t holders;
+  // How many wait for it.
+  uint32_t waiters;
+  // How many more died while they waited; whoever comes for the lock clears them away.
+  uint32_t waiters_dead;
+  // Whether it is held, and not merely by an expired lease or by a process that died.
+  bool is_held;
+  // Whether its holder died, or closed its space, without releasing it: the next one that comes for it gets it.
+  bool is_holder_dead;
+  // Whether those who hold it share it.
+  bool is_shared;
+  // Whether the hold belongs to no process: somebody holds it by its token.
+  bool is_detached;
+  // Zero.
+  uint8_t reserved[4];
+  // Each hold on it, by token, those included that are over or whose process died: so many pointers.
+  const sprag_hold_info *const *holds;
+  // How many there are.
+  size_t hold_count;
+} sprag_lock_info;
+
+// A semaphore, or what is held of a key of a concurrency limiter.
+typedef struct sprag_semaphore_info {
+  // sizeof(sprag_semaphore_info).
+  size_t size;
+  // The semaphore's name, or the key.
+  sprag_bytes name;
+  // How many permits there are.
+  uint32_t permits;
+  // How many of them are taken, those of the dead and the late included until somebody needs them.
+  uint32_t taken;
+  // How many are held, and not merely by an expired lease or by a process that died.
+  uint32_t used;
+  // The most that could be had beside those, if nobody waits.
+  uint32_t remaining;
+  // How many hold some, and not merely by an expired lease or by a process that died.
+  uint32_t holders;
+  // How many wait for some.
+  uint32_t waiters;
+  // How many more died while they waited.
+  uint32_t waiters_dead;
+  // Zero.
+  uint32_t reserved;
+  // Each hold of some, by token, those included that are over or whose process died: so many pointers.
+  const sprag_hold_info *const *holds;
+  // How many there are.
+  size_t hold_count;
+} sprag_semaphore_info;
+
+// A concurrency limiter.
+typedef struct sprag_concurrency_info {
+  // sizeof(sprag_concurrency_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes name;
+  // How many each key can have at once.
+  uint32_t permits;
+  // Zero.
+  uint32_t reserved;
+  // The keys that have an entry, by name: those of which some are held or waited for, and idle ones not reclaimed yet:
+  // so many pointers.
+  const sprag_semaphore_info *const *keys;
+  // How many there are.
+  size_t key_count;
+} sprag_concurrency_info;
+
+// A limiter.
+typedef struct sprag_limiter_info {
+  // sizeof(sprag_limiter_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes name;
+  // Its limit, as text.
+  const char *limit;
+  // How many keys have an entry: those with something used, and full ones not reclaimed yet.
+  uint64_t keys;
+} sprag_limiter_info;
+
+// An override: a key's own limit.
+typedef struct sprag_override_info {
+  // sizeof(sprag_override_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes limiter;
+  // The key.
+  sprag_bytes key;
+  // The limit that it has instead of the limiter's, as text.
+  const char *limit;
+} sprag_override_info;
+
+// A joint limiter.
+typedef struct sprag_joint_limiter_info {
+  // sizeof(sprag_joint_limiter_info).
+  size_t size;
+  // The limiter's name.
+  sprag_bytes name;
+  // Its limits, in their order, as texts: so many pointers.
+  const char *const *limits;
+  // How many there are.
+  size_t limit_count;
+  // How many keys have an entry: those with something used, and full ones not reclaimed yet.
+  uint64_t keys;
+} sprag_joint_limiter_info;
+
+// A counter.
+typedef struct sprag_counter_info {
+  // sizeof(sprag_counter_info).
+  size_t size;
+  // The counter's name.
+  sprag_bytes name;
+  // What it is at.
+  int64_t number;
+} sprag_counter_info;
+
+// An idempotency key.
+typedef struct sprag_once_info {
+  // sizeof(sprag_once_info).
+  size_t size;
+  // The key.
+  sprag_bytes key;
+  // SPRAG_IN_PROGRESS, SPRAG_DONE or SPRAG_UNFINISHED, as sprag_once_status() returns.
+  sprag_status status;
+  // The owner's process id in its own namespace; 0 if the attempt is detached, not known any more, or over.
+  uint32_t holder_pid;
+  // What is left until the attempt's deadline, in nanoseconds; of one that is done, for how much longer its result is
+  // kept at least.
+  uint64_t left_ns;
+  // The result, if it is done.
+  sprag_bytes result;
+} sprag_once_info;
+
+// A forced release.
+typedef struct sprag_break_info {
+  // sizeof(sprag_break_info).
+  size_t size;
+  // The lock's name, its first 96 bytes.
+  sprag_bytes name;
+  // The token of the hold that was ended.
+  uint64_t token;
+  // When, in nanoseconds since 1970-01-01 UTC.
+  uint64_t at_unix_ns;
+  // The process id of whoever did it.
+  uint32_t by_pid;
+  // Zero.
+  uint32_t reserved;
+} sprag_break_info;
+
+/*
+ * INSPECTIONS
+ *
+ * What there is in a space, and who holds what. A prefix of 0 bytes is all names. All that is told is gathered before the
+ * first visit, so that a visitor may change what it is told of; a visitor that returns false ends the visits, which is
+ * no error.
+ */
+
+// Is shown a lock; returns whether it wants more.
+typedef bool (*sprag_visit_lock)(const sprag_lock_info *lock, void *context);
+
+// Is shown a semaphore; returns whether it wants more.
+typedef bool (*sprag_visit_semaphore)(const sprag_semaphore_info *semaphore, void *context);
+
+// Is shown a concurrency limiter; returns whether it wants more.
+typedef bool (*sprag_visit_concurrency)(const sprag_concurrency_info *concurrency, void *context);
+
+// Is shown a limiter; returns whether it wants more.
+typedef bool (*sprag_visit_limiter)(const sprag_limiter_info *limiter, void *context);
+
+// Is shown an override; returns whether it wants more.
+typedef bool (*sprag_visit_override)(const sprag_override_info *overriding, void *context);
+
+// Is shown a joint limiter; returns whether it wants more.
+typedef bool (*sprag_visit_joint_limiter)(const sprag_joint_limiter_info *joint_limiter, void *context);
+
+// Is shown a counter; returns whether it wants more.
+typedef bool (*sprag_visit_counter)(const sprag_counter_info *counter, void *context);
+
+// Is shown an idempotency key; returns whether it wants more.
+typedef bool (*sprag_visit_once)(const sprag_once_info *once, void *context);
+
+// Is shown a forced release; returns whether it wants more.
+typedef bool (*sprag_visit_break)(const sprag_break_info *broken, void *context);
+
+// The locks whose names begin with prefix, by name. Reads the whole table; stops no one.
+sprag_status sprag_space_each_lock(const sprag_space *space,
+                                   const void *prefix,
+                                   size_t prefix_len,
+                                   sprag_visit_lock visit,
+                                   void *context,
+                                   sprag_error **error);
+
+// The locks of partitions and of the table that are held or waited for. While the table is held, so are all partitions, with a
+// token of their own each.
+sprag_status sprag_space_each_coarse_lock(const sprag_space *space,
+                                          sprag_visit_lock visit,
+                                          void *context,
+                                          sprag_error **error);
+
+// The semaphores whose names begin with prefix, by name. Reads the whole table; stops no one.
+sprag_status sprag_space_each_semaphore(const sprag_space *space,
+                                        const void *prefix,
+                                        size_t prefix_len,
+                                        sprag_visit_semaphore visit,
+                                        void *context,
+                                        sprag_error **error);
+
+// The concurrency limiters whose names begin with prefix, by name, and what is held of their keys. Reads the whole table;
+// stops no one.
+sprag_status sprag_space_each_concurrency(const sprag_space *space,
+                                          const void *prefix,
+                                          size_t prefix_len,
+                                          sprag_visit_concurrency visit,
+                                          void *context,
+                                          sprag_error **error);
+
+// The limiters whose names begin with prefix, by name. Reads the whole region; stops no one.
+sprag_status sprag_space_each_limiter(const sprag_space *space,
+                                      const void *prefix,
+                                      size_t prefix_len,
+                                      sprag_visit_limiter visit,
+                                      void *context,
+                                      sprag_error **error);
+
+// The overrides of limiters whose names begin with prefix, by limiter and key. Reads all objects of the region; stops no
+// one: an override that is just being set or cleared may be among them.
+sprag_status sprag_space_each_override(const sprag_space *space,
+                                       const void *prefix,
+                                       size_t prefix_len,
+                                       sprag_visit_override visit,
+                                       void *context,
+                                       sprag_error **error);
+
+// The joint limiters whose names begin with prefix, by name. Reads the whole region; stops no one.
+sprag_status sprag_space_each_joint_limiter(const sprag_space *space,
+                                            const void *prefix,
+                                            size_t prefix_len,
+                                            sprag_visit_joint_limiter visit,
+                                            void *context,
+                                            sprag_error **error);
+
+// The counters that are not at 0 and whose names begin with prefix, by name. Reads the whole table; stops no one.
+sprag_status sprag_space_each_counter(const sprag_space *space,
+                                      const void *prefix,
+                                      size_t prefix_len,
+                                      sprag_visit_counter visit,
+                                      void *context,
+                                      sprag_error **error);
+
+// The idempotency keys that begin with prefix, by name, but for new ones. Reads the whole table; stops no one, also not an
+// owner that is late: what is told of it here, sprag_once_status() makes sure of.
+sprag_status sprag_space_each_once(const sprag_space *space,
+                                   const void *prefix,
+                                   size_t prefix_len,
+                                   sprag_visit_once visit,
+                                   void *context,
+                                   sprag_error **error);
+
+// The last forced releases, oldest first, at most 64.
+sprag_status sprag_space_each_break(const sprag_space *space,
+                                    sprag_visit_break visit,
+                                    void *context,
+                                    sprag_error **error);
+
+// Who holds a lock and who waits for it, changing nothing; of several locks each that has an entry in the region, in the
+// order in which they were named. SPRAG_NONE, and there is no visit, if none has one, so that nobody holds it. Needs no
+// session.
+sprag_status sprag_lock_peek(const sprag_lock *lock,
+                             sprag_visit_lock visit,
+                             void *context,
+                             sprag_error **error);
+
+// Who has permits and who waits for some, changing nothing: one visit, also if nobody does. Reads all holds of the space
+// that are by permits.
+sprag_status sprag_semaphore_peek(const sprag_semaphore *semaphore,
+                                  sprag_visit_semaphore visit,
+                                  void *context,
+                                  sprag_error **error);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

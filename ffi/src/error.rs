@@ -164,7 +164,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// Text for C, up to the first zero byte.
-fn text(text: String) -> CString {
+pub(crate) fn text(text: String) -> CString {
     CString::new(text).unwrap_or_else(|error| {
         let end = error.nul_position();
         let mut bytes = error.into_vec();

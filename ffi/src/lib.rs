@@ -39,6 +39,8 @@ pub mod decision;
 pub mod error;
 pub mod fence;
 pub mod hold;
+pub mod info;
+pub mod inspect;
 pub mod joint;
 pub mod limiter;
 pub mod lock;

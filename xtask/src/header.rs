@@ -38,6 +38,8 @@ const SECTIONS: &[&str] = &[
     "striped",
     "attempt",
     "once",
+    "info",
+    "inspect",
 ];
 
 /// Writes the header, or tells whether it is up to date.
