@@ -79,6 +79,11 @@ extern "C" fn on_lock(lock: *const sprag_lock_info, context: *mut c_void) -> boo
     }
 }
 
+extern "C" fn one_is_enough(_: *const sprag_lock_info, context: *mut c_void) -> bool {
+    // SAFETY: the notes of the test that asked.
+    unsafe { !note(context, "seen".to_owned()) }
+}
+
 #[test]
 fn locks_are_shown_by_name_with_their_holds() {
     let scene = Scene::new();
@@ -103,12 +108,7 @@ fn locks_are_shown_by_name_with_their_holds() {
             });
         });
         assert_eq!(all.len(), 3);
-
-        extern "C" fn enough(_: *const sprag_lock_info, context: *mut c_void) -> bool {
-            // SAFETY: the notes of the test that asked.
-            unsafe { !note(context, "seen".to_owned()) }
-        }
-        let notes = seen(|context| assert_eq!(jobs(Some(enough), context), Ok(SPRAG_OK)));
+        let notes = seen(|context| assert_eq!(jobs(Some(one_is_enough), context), Ok(SPRAG_OK)));
         assert_eq!(notes, ["seen"], "one is enough");
 
         works(|error| sprag_hold_release(&raw mut of_a, error));
@@ -116,6 +116,17 @@ fn locks_are_shown_by_name_with_their_holds() {
         for lock in [a, b, c] {
             sprag_lock_close(lock);
         }
+    }
+}
+
+extern "C" fn on_break(broken: *const sprag_break_info, context: *mut c_void) -> bool {
+    // SAFETY: what the library shows, and the notes of the test that asked.
+    unsafe {
+        let broken = &*broken;
+        // 2026-01-01, where the clock stands.
+        assert_eq!(broken.at_unix_ns, 1_767_225_600 * SPRAG_SECOND);
+        let is_ours = broken.by_pid == std::process::id() && broken.token > 0;
+        note(context, format!("{} {is_ours}", text(broken.name)))
     }
 }
 
@@ -144,17 +155,6 @@ fn a_visitor_may_change_what_it_is_shown() {
         });
         for hold in &mut holds {
             fails(|error| sprag_hold_release(hold, error));
-        }
-
-        extern "C" fn on_break(broken: *const sprag_break_info, context: *mut c_void) -> bool {
-            // SAFETY: what the library shows, and the notes of the test that asked.
-            unsafe {
-                let broken = &*broken;
-                // 2026-01-01, where the clock stands.
-                assert_eq!(broken.at_unix_ns, 1_767_225_600 * SPRAG_SECOND);
-                let is_ours = broken.by_pid == std::process::id() && broken.token > 0;
-                note(context, format!("{} {is_ours}", text(broken.name)))
-            }
         }
         let notes = seen(|context| {
             works(|error| sprag_space_each_break(scene.space, Some(on_break), context, error));
@@ -256,6 +256,19 @@ unsafe fn semaphore_text(shown: &sprag_semaphore_info) -> String {
     }
 }
 
+extern "C" fn on_concurrency(shown: *const sprag_concurrency_info, context: *mut c_void) -> bool {
+    // SAFETY: what the library shows, and the notes of the test that asked.
+    unsafe {
+        let shown = &*shown;
+        let keys = std::slice::from_raw_parts(shown.keys, shown.key_count);
+        let keys: Vec<_> = keys.iter().map(|key| semaphore_text(&**key)).collect();
+        note(
+            context,
+            format!("{} {} {keys:?}", text(shown.name), shown.permits),
+        )
+    }
+}
+
 #[test]
 fn semaphores_and_keys_of_concurrency_limiters_are_shown() {
     let scene = Scene::new();
@@ -297,29 +310,13 @@ fn semaphores_and_keys_of_concurrency_limiters_are_shown() {
             (notes, peek(ann)),
             (peek(doors), vec!["ann 1+1=2 [1]".to_owned()])
         );
-
-        extern "C" fn on_limiter(
-            shown: *const sprag_concurrency_info,
-            context: *mut c_void,
-        ) -> bool {
-            // SAFETY: what the library shows, and the notes of the test that asked.
-            unsafe {
-                let shown = &*shown;
-                let keys = std::slice::from_raw_parts(shown.keys, shown.key_count);
-                let keys: Vec<_> = keys.iter().map(|key| semaphore_text(&**key)).collect();
-                note(
-                    context,
-                    format!("{} {} {keys:?}", text(shown.name), shown.permits),
-                )
-            }
-        }
         let notes = seen(|context| {
             works(|error| {
                 sprag_space_each_concurrency(
                     scene.space,
                     null(),
                     0,
-                    Some(on_limiter),
+                    Some(on_concurrency),
                     context,
                     error,
                 )
