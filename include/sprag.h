@@ -314,6 +314,20 @@ sprag_status sprag_space_partition_of(const sprag_space *space,
                                       uint32_t *partition,
                                       sprag_error **error);
 
+// Writes the URL that the space was opened by, as far as it fits, and its length.
+sprag_status sprag_space_url(const sprag_space *space,
+                             char *url,
+                             size_t url_max,
+                             size_t *url_len,
+                             sprag_error **error);
+
+// How many keys the space's limiters have now: those with something used, and full ones not reclaimed yet. A few loads; 0
+// for NULL.
+uint64_t sprag_space_limiter_key_count(const sprag_space *space);
+
+// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the whole table; 0 for NULL.
+uint64_t sprag_space_limiter_key_bytes(const sprag_space *space);
+
 /*
  * OWNERS
  *
@@ -1739,6 +1753,128 @@ sprag_status sprag_semaphore_peek(const sprag_semaphore *semaphore,
                                   sprag_visit_semaphore visit,
                                   void *context,
                                   sprag_error **error);
+
+/*
+ * REGIONS
+ *
+ * The files of shm: spaces: what there are, what is in them, and how one is removed, resized and looked over. On Linux;
+ * elsewhere these calls fail with SPRAG_ERROR_UNSUPPORTED, as shm: does.
+ */
+
+// Also a region that is in use: its holds are lost, and its sessions find out at their next slow step.
+#define SPRAG_EVEN_IF_IN_USE 8
+
+// A region's file, as its directory lists it.
+typedef struct sprag_region_file {
+  // sizeof(sprag_region_file).
+  size_t size;
+  // What follows shm: to open it.
+  const char *name;
+  // The file.
+  const char *path;
+  // The file's length in bytes.
+  uint64_t bytes;
+  // When it was last written by a call, in nanoseconds since 1970-01-01 UTC; writing through a mapping may not show.
+  // SPRAG_UNKNOWN if not known.
+  uint64_t modified_unix_ns;
+} sprag_region_file;
+
+// Is shown a region's file; returns whether it wants more.
+typedef bool (*sprag_visit_region_file)(const sprag_region_file *file, void *context);
+
+// What can be said of a region from outside.
+typedef struct sprag_region_info {
+  // sizeof(sprag_region_info).
+  size_t size;
+  // The file.
+  const char *path;
+  // Bytes of the file that the file system holds.
+  uint64_t allocated_bytes;
+  // Bytes that it may grow to.
+  uint64_t len_bytes;
+  // When it was created, in nanoseconds since 1970-01-01 UTC.
+  uint64_t created_unix_ns;
+  // Its layout.
+  uint32_t layout_version;
+  // Sessions whose process is alive.
+  uint32_t live_sessions;
+  // The user id of its owner.
+  uint32_t owner_uid;
+  // Whether its group may use it.
+  bool is_group_shared;
+  // Zero.
+  uint8_t reserved[3];
+  // From here on its caps, as in sprag_space_options.
+  uint32_t objects;
+  // Keys of all limiters together.
+  uint32_t limiter_keys;
+  // Keys of all joint limiters together.
+  uint32_t joint_keys;
+  // Open spaces at one time.
+  uint32_t sessions;
+  // Waits at one time.
+  uint32_t waiters;
+  // Shared holds and holds of semaphores at one time.
+  uint32_t permits;
+  // Chunks of 48 bytes for long names, long keys, and results.
+  uint32_t key_chunks;
+  // Zero.
+  uint32_t reserved_word;
+} sprag_region_info;
+
+// Is shown a region; what it returns is not looked at.
+typedef bool (*sprag_visit_region)(const sprag_region_info *region, void *context);
+
+// Is told one thing that contradicts itself, as text; returns whether it wants more.
+typedef bool (*sprag_visit_finding)(const char *finding, void *context);
+
+// Visits the regions in this user's directory, by name: $SPRAG_DIR, else /dev/shm/sprag-UID. None if there is no such
+// directory.
+//
+// SPRAG_ERROR_PLACE for a directory that cannot be read, or a $SPRAG_DIR that is not absolute.
+sprag_status sprag_region_each(sprag_visit_region_file visit,
+                               void *context,
+                               sprag_error **error);
+
+// Visits the region at url, without opening a session in it. flags: 0 or SPRAG_GROUP_SHARED, whether its directory may be
+// the group's. A few system calls, and some for each session that is alive.
+//
+// SPRAG_ERROR_PLACE for a URL or a directory that cannot be used, SPRAG_ERROR_UNSUPPORTED for mem:, SPRAG_ERROR_NOT_FOUND
+// and SPRAG_ERROR_INCOMPATIBLE for a file that is not there or is no region of this release.
+sprag_status sprag_region_probe(const char *url,
+                                uint32_t flags,
+                                sprag_visit_region visit,
+                                void *context,
+                                sprag_error **error);
+
+// Removes the region at url. flags: SPRAG_GROUP_SHARED and SPRAG_EVEN_IF_IN_USE, or'ed together. One that is damaged or
+// incompatible is removed too.
+//
+// SPRAG_ERROR_IN_USE while sessions are alive in it, or a hold that was detached runs, without SPRAG_EVEN_IF_IN_USE; else
+// those of sprag_region_probe().
+sprag_status sprag_region_remove(const char *url,
+                                 uint32_t flags,
+                                 sprag_error **error);
+
+// Replaces the region at url by one with the caps of options, while nobody uses it; a cap of 0 stays what it is. Of
+// the flags only SPRAG_GROUP_SHARED has a meaning; neither a share nor a clock may be given. Fences, counters, limiters,
+// what their keys have used, and results that are kept are carried over, and no token goes back. Reads the whole region;
+// waits for up to 10 s for another process that is at it.
+//
+// SPRAG_ERROR_IN_USE; SPRAG_ERROR_OUT_OF_RANGE for a cap out of its bounds, SPRAG_ERROR_FULL for one too low for what is
+// carried over; SPRAG_ERROR_CONTENDED when the time is over; else those of sprag_region_probe(). Nothing is changed then.
+sprag_status sprag_region_resize(const char *url,
+                                 const sprag_space_options *options,
+                                 sprag_error **error);
+
+// Walks through all of an open space's region, and tells what contradicts itself, and how many such things there are, unless
+// count is NULL. Changes nothing and stops nobody; in a region in use a finding can be a step that somebody is in the
+// middle of, and is gone when looked for again. SPRAG_OK whatever was found. Reads the whole region.
+sprag_status sprag_region_check(const sprag_space *space,
+                                sprag_visit_finding visit,
+                                void *context,
+                                size_t *count,
+                                sprag_error **error);
 
 #ifdef __cplusplus
 } /* extern "C" */

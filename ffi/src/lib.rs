@@ -48,6 +48,7 @@ pub mod once;
 mod options;
 pub mod overrides;
 pub mod owner;
+pub mod region;
 pub mod semaphore;
 pub mod space;
 pub mod status;

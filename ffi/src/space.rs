@@ -11,7 +11,7 @@
 //! SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open after.
 
 use crate::border::{Opaque, call, close, give, look, on, opaque, wanted};
-use crate::bytes::{bytes, text};
+use crate::bytes::{bytes, copy_text, text, writable};
 use crate::clock::sprag_clock;
 use crate::error::sprag_error;
 use crate::options::{Options, check_flags, check_reserved, read};
@@ -69,8 +69,8 @@ unsafe impl Options for sprag_space_options {
 }
 
 impl sprag_space_options {
-    fn caps(&self) -> Caps {
-        let default = Caps::default();
+    /// The caps, those that are 0 as in `default`.
+    pub(crate) fn caps(&self, default: Caps) -> Caps {
         let or = |given, default| if given == 0 { default } else { given };
         Caps {
             objects: or(self.objects, default.objects),
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn sprag_space_open(
             SPRAG_EXISTING | SPRAG_GROUP_SHARED | SPRAG_WITHOUT_SESSION,
         )?;
         let mut builder = Space::builder()
-            .caps(options.caps())
+            .caps(options.caps(Caps::default()))
             .create(options.flags & SPRAG_EXISTING == 0)
             .group_shared(options.flags & SPRAG_GROUP_SHARED != 0);
         if options.flags & SPRAG_WITHOUT_SESSION != 0 {
@@ -160,5 +160,133 @@ pub unsafe extern "C" fn sprag_space_partition_of(
             );
             Ok(SPRAG_OK)
         })
+    }
+}
+
+/// Writes the URL that the space was opened by, as far as it fits, and its length.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_space_url(
+    space: *const sprag_space,
+    url: *mut c_char,
+    url_max: usize,
+    url_len: *mut usize,
+    error: *mut *mut sprag_error,
+) -> sprag_status {
+    // SAFETY: by every function's contract.
+    unsafe {
+        on(space, error, |space| {
+            writable(url, url_max, "url")?;
+            copy_text(space.url(), url, url_max, url_len);
+            Ok(SPRAG_OK)
+        })
+    }
+}
+
+/// How many keys the space's limiters have now: those with something used, and full ones not reclaimed yet. A few loads; 0
+/// for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_space_limiter_key_count(space: *const sprag_space) -> u64 {
+    // SAFETY: by every function's contract.
+    unsafe { look(space, 0, Space::limiter_key_count) }
+}
+
+/// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the whole table; 0 for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sprag_space_limiter_key_bytes(space: *const sprag_space) -> u64 {
+    // SAFETY: by every function's contract.
+    unsafe { look(space, 0, Space::limiter_key_bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limiter::{sprag_limiter_check, sprag_limiter_close};
+    use crate::status::sprag_status::{
+        SPRAG_ERROR_NULL, SPRAG_ERROR_OUT_OF_RANGE, SPRAG_ERROR_PLACE, SPRAG_ERROR_UNSUPPORTED,
+    };
+    use crate::testing::{Scene, at, fails, limiter, told, works};
+    use std::mem::zeroed;
+    use std::ptr::{null, null_mut};
+
+    #[test]
+    fn a_space_tells_of_itself() {
+        let scene = Scene::new();
+        let limiter = limiter(&scene, "api", c"2/hour");
+        // SAFETY: as the contract asks: handles and variables of this test's own.
+        unsafe {
+            let url =
+                told(|url, max, len, error| sprag_space_url(scene.space, url, max, len, error));
+            assert_eq!(url, b"mem:");
+            let nowhere =
+                fails(|error| sprag_space_url(scene.space, null_mut(), 1, null_mut(), error));
+            assert_eq!(nowhere, at(SPRAG_ERROR_NULL, "url"));
+            assert_eq!(sprag_space_limiter_key_count(scene.space), 0);
+            let key = b"ann".as_ptr().cast();
+            works(|error| sprag_limiter_check(limiter, key, 3, 1, null_mut(), error));
+            assert_eq!(sprag_space_limiter_key_count(scene.space), 1);
+            assert!(sprag_space_limiter_key_bytes(scene.space) > 0);
+            assert_eq!(sprag_space_limiter_key_count(null()), 0);
+            assert_eq!(sprag_space_limiter_key_bytes(null()), 0);
+            sprag_limiter_close(limiter);
+        }
+    }
+
+    #[test]
+    fn options_that_are_wrong_open_nothing() {
+        let mut space = null_mut();
+        // SAFETY: as the contract asks: variables of this test's own.
+        unsafe {
+            let mut refused = |set: &dyn Fn(&mut sprag_space_options)| {
+                let mut options: sprag_space_options = zeroed();
+                options.size = size_of::<sprag_space_options>();
+                set(&mut options);
+                let (url, options, to) = (c"mem:".as_ptr(), &raw const options, &raw mut space);
+                let failed = fails(|error| sprag_space_open(url, options, to, error));
+                assert!(space.is_null());
+                failed
+            };
+            let out_of_range = |argument| at(SPRAG_ERROR_OUT_OF_RANGE, argument);
+            let wrong = refused(&|options| options.size = 55);
+            assert_eq!(wrong, out_of_range("options.size"));
+            assert_eq!(refused(&|options| options.flags = 8), out_of_range("flags"));
+            let wrong = refused(&|options| options.reserved = 1);
+            assert_eq!(wrong, out_of_range("options.reserved"));
+            let wrong = refused(&|options| options.share_percent = 101);
+            assert_eq!(wrong.0, SPRAG_ERROR_OUT_OF_RANGE);
+            let wrong = refused(&|options| options.objects = u32::MAX);
+            assert_eq!(wrong.0, SPRAG_ERROR_OUT_OF_RANGE);
+            let to = &raw mut space;
+            let wrong = fails(|error| sprag_space_open(c"here".as_ptr(), null(), to, error));
+            assert_eq!(wrong, (SPRAG_ERROR_PLACE, None));
+            let wrong = fails(|error| sprag_space_open(null(), null(), to, error));
+            assert_eq!(wrong, at(SPRAG_ERROR_NULL, "url"));
+            assert!(space.is_null());
+        }
+    }
+
+    #[test]
+    fn a_newer_callers_options_are_taken_where_they_ask_nothing_new() {
+        #[repr(C)]
+        struct Newer {
+            known: sprag_space_options,
+            unknown: u64,
+        }
+        let mut space = null_mut();
+        // SAFETY: as the contract asks: variables of this test's own; zeros are a value of it.
+        unsafe {
+            let mut newer: Newer = zeroed();
+            newer.known.size = size_of::<Newer>();
+            let url = c"mem:".as_ptr();
+            let mut open = |newer: &Newer, error| {
+                let options = (&raw const *newer).cast();
+                sprag_space_open(url, options, &raw mut space, error)
+            };
+            newer.unknown = 1;
+            let wrong = fails(|error| open(&newer, error));
+            assert_eq!(wrong, (SPRAG_ERROR_UNSUPPORTED, None));
+            newer.unknown = 0;
+            works(|error| open(&newer, error));
+            sprag_space_close(space);
+        }
     }
 }

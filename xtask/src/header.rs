@@ -40,6 +40,7 @@ const SECTIONS: &[&str] = &[
     "once",
     "info",
     "inspect",
+    "region",
 ];
 
 /// Writes the header, or tells whether it is up to date.
