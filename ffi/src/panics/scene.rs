@@ -2,20 +2,14 @@
 
 use crate::bytes::sprag_bytes;
 use crate::error::{sprag_error, sprag_error_free, sprag_error_message, sprag_error_status};
-use crate::hold::{
-    sprag_hold, sprag_hold_release,
-};
-use crate::limiter::{
-    sprag_limiter, sprag_limiter_check, sprag_limiter_close, sprag_limiter_open,
-};
+use crate::hold::{sprag_hold, sprag_hold_release};
+use crate::limiter::{sprag_limiter, sprag_limiter_check, sprag_limiter_close, sprag_limiter_open};
 use crate::lock::{
-    SPRAG_SHARED,
-    sprag_acquire_options, sprag_lock, sprag_lock_acquire, sprag_lock_acquire_with, sprag_lock_close, sprag_lock_open, sprag_lock_open_several,
+    SPRAG_SHARED, sprag_acquire_options, sprag_lock, sprag_lock_acquire, sprag_lock_acquire_with,
+    sprag_lock_close, sprag_lock_open, sprag_lock_open_several,
 };
 use crate::space::{sprag_space, sprag_space_open, sprag_space_options};
-use crate::status::sprag_status::{
-    self, SPRAG_OK,
-};
+use crate::status::sprag_status::{self, SPRAG_OK};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::mem::zeroed;

@@ -53,6 +53,44 @@ static inline bool check_text(const char *got, const char *expected, const char 
 /* A text that must be this one, or NULL. */
 #define EXPECT_TEXT(expected, text) check_text((text), (expected), #text, __FILE__, __LINE__)
 
+/* Checks an error, and frees it. */
+static inline void is_error(sprag_status got, sprag_error *error, sprag_status status, const char *argument,
+                     const char *message, const char *file, int line)
+{
+    check_status(got, status, "the status", file, line);
+    if (check(error != NULL, "an error is written", file, line)) {
+        check_status(sprag_error_status(error), status, "the error's status", file, line);
+        check_text(sprag_error_argument(error), argument, "the error's argument", file, line);
+        check_text(sprag_error_message(error), message, "the error's message", file, line);
+    }
+    sprag_error_free(error);
+}
+
+/* A call with `error` as its last argument must fail in this way; without one it fails all the same. */
+#define FAILS(status, argument, message, call)                                                                         \
+    do {                                                                                                               \
+        sprag_error *written = NULL, **error = &written;                                                               \
+        sprag_status got = (call);                                                                                     \
+        is_error(got, written, status, argument, message, __FILE__, __LINE__);                                         \
+        error = NULL;                                                                                                  \
+        check_status((call), status, #call, __FILE__, __LINE__);                                                       \
+    } while (0)
+
+/* A call whose `argument` is NULL. */
+#define NULL_FAILS(argument, call) FAILS(SPRAG_ERROR_NULL, argument, argument " is NULL; it must not be", call)
+
+/* Any bytes that nobody may have touched. */
+enum { UNTOUCHED = 0xA5 };
+
+static inline bool is_untouched(const void *at, size_t len)
+{
+    const unsigned char *bytes = at;
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] != UNTOUCHED)
+            return false;
+    return true;
+}
+
 /* Runs a test. */
 #define RUN(test) run_test(#test, test)
 
