@@ -36,7 +36,7 @@ impl sprag_bytes {
     }
 }
 
-/// The bytes that a pointer and a length name.
+/// The bytes of a name or a key. How many there may be, the engine checks.
 ///
 /// # Safety
 ///
@@ -58,8 +58,8 @@ pub(crate) unsafe fn bytes<'a>(
         return Err(Failure::Bounds {
             argument,
             value: len as u64,
-            min: 0,
-            max: isize::MAX as u64,
+            min: 1,
+            max: SPRAG_NAME_BYTES_MAX as u64,
         });
     }
     // SAFETY: by this function's contract, and it is neither NULL nor too long.

@@ -49,6 +49,8 @@ pub mod once;
 mod options;
 pub mod overrides;
 pub mod owner;
+#[cfg(all(test, feature = "steps"))]
+mod panics;
 pub mod region;
 pub mod semaphore;
 pub mod space;

@@ -10,8 +10,8 @@
 //! what it held passes on. A process forked from one with an open space owns nothing in it: its calls fail with
 //! SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open after.
 
-use crate::border::{Opaque, call, close, give, look, on, opaque, wanted};
-use crate::bytes::{bytes, copy_text, text, writable};
+use crate::border::{Failure, Opaque, call, close, give, look, on, opaque, wanted};
+use crate::bytes::{SPRAG_NAME_BYTES_MAX, bytes, copy_text, text, writable};
 use crate::clock::sprag_clock;
 use crate::error::sprag_error;
 use crate::options::{Options, check_flags, check_reserved, read};
@@ -154,10 +154,16 @@ pub unsafe extern "C" fn sprag_space_partition_of(
     unsafe {
         on(space, error, |space| {
             wanted(partition, "partition")?;
-            give(
-                partition,
-                space.partition_of(bytes(name, name_len, "name")?),
-            );
+            let name = bytes(name, name_len, "name")?;
+            if !(1..=SPRAG_NAME_BYTES_MAX).contains(&name.len()) {
+                return Err(Failure::Bounds {
+                    argument: "name_len",
+                    value: name.len() as u64,
+                    min: 1,
+                    max: SPRAG_NAME_BYTES_MAX as u64,
+                });
+            }
+            give(partition, space.partition_of(name));
             Ok(SPRAG_OK)
         })
     }

@@ -1,28 +1,67 @@
 //! The cases that every language shares, read from `tests/cases`; its README says what they mean.
 
+mod counts;
+mod holds;
+mod limits;
+mod onces;
+
 use super::tier::Tier;
 use serde_json::Value;
-use sprag::{Error, Hold, Limit, Limiter, ManualClock, Space};
-use std::collections::HashMap;
+use sprag::{EngineError, Error, Limit, ManualClock, Space};
 use std::time::Duration;
 
 const LOCKS: &str = include_str!("../cases/locks.json");
+const SEMAPHORES: &str = include_str!("../cases/semaphores.json");
+const COUNTERS: &str = include_str!("../cases/counters.json");
+const ONCES: &str = include_str!("../cases/onces.json");
 const LIMITERS: &str = include_str!("../cases/limiters.json");
+const SEVERAL_LIMITS: &str = include_str!("../cases/several_limits.json");
 
-/// Calls `run` for each case that the tier can run, on a fresh space.
-fn for_each_case<T: Tier>(
-    tier: &T,
-    file: &Value,
-    run: impl Fn(&Space, Option<&ManualClock>, &Value, &str),
+/// What a case runs on: a fresh space, and the clock that moves it if there is one.
+struct World {
+    space: Space,
+    clock: Option<ManualClock>,
+}
+
+impl World {
+    /// Moves the clock.
+    fn advance(&self, by: Duration) {
+        let clock = self.clock.as_ref();
+        clock.expect("a case that says `clock`").advance(by);
+    }
+}
+
+/// Runs the steps of each case in `cases` that the tier can run. `open` makes what they are on; `step` is one of them.
+fn run_cases<T: Tier, Scene>(
+    _: &T,
+    cases: &Value,
+    open: impl Fn(&World, &Value) -> Scene,
+    step: impl Fn(&World, &mut Scene, &Value),
 ) {
-    for case in file["cases"].as_array().unwrap() {
-        let name = case["name"].as_str().unwrap();
-        match tier.with_clock() {
-            Some((space, clock)) => run(&space, Some(&clock), case, name),
-            None if case["clock"] == true => {}
-            None => run(&T::new().space(), None, case, name),
+    for case in list(cases) {
+        let tier = T::new();
+        let (space, clock) = match tier.with_clock() {
+            Some((space, clock)) => (space, Some(clock)),
+            None if case["clock"] == true => continue,
+            None => (tier.space(), None),
+        };
+        let world = World { space, clock };
+        let mut scene = open(&world, case);
+        for (i, given) in list(&case["steps"]).iter().enumerate() {
+            println!("{}, step {i}", text(case, "name"));
+            step(&world, &mut scene, given);
         }
     }
+}
+
+fn read(file: &str) -> Value {
+    serde_json::from_str(file).unwrap()
+}
+
+fn list(value: &Value) -> &Vec<Value> {
+    value
+        .as_array()
+        .unwrap_or_else(|| panic!("no list: {value}"))
 }
 
 fn text<'v>(step: &'v Value, field: &str) -> &'v str {
@@ -31,219 +70,91 @@ fn text<'v>(step: &'v Value, field: &str) -> &'v str {
         .unwrap_or_else(|| panic!("no `{field}` in {step}"))
 }
 
+/// A number, which is a text where a double could not hold it.
+fn number(value: &Value) -> i128 {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    };
+    text.parse()
+        .unwrap_or_else(|_| panic!("no number: {value}"))
+}
+
+fn unsigned(value: &Value) -> u64 {
+    u64::try_from(number(value)).unwrap()
+}
+
 fn milliseconds(step: &Value, field: &str) -> Option<Duration> {
     step.get(field)
-        .map(|value| Duration::from_millis(value.as_u64().unwrap()))
+        .map(|value| Duration::from_millis(unsigned(value)))
 }
 
+/// The word for what a call came to, and what it gave.
 fn outcome<T>(result: sprag::Result<T>) -> (&'static str, Option<T>) {
-    match result {
-        Ok(value) => ("ok", Some(value)),
-        Err(Error::Lost { .. }) => ("lost", None),
-        Err(Error::Stale { .. }) => ("stale", None),
-        Err(Error::Duration { .. }) => ("out_of_range", None),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// What the names of a case stand for.
-#[derive(Default)]
-struct Named<'s> {
-    holds: HashMap<String, Hold<'s>>,
-    tokens: HashMap<String, u64>,
-}
-
-impl<'s> Named<'s> {
-    fn hold(&mut self, step: &Value) -> &mut Hold<'s> {
-        self.holds
-            .get_mut(text(step, "hold"))
-            .expect("a hold of this name")
-    }
-
-    fn take(&mut self, step: &Value) -> Hold<'s> {
-        self.holds
-            .remove(text(step, "hold"))
-            .expect("a hold of this name")
-    }
-
-    fn keep(&mut self, step: &Value, hold: Hold<'s>) {
-        let name = text(step, "as").to_owned();
-        self.tokens.insert(name.clone(), hold.token());
-        self.holds.insert(name, hold);
-    }
-
-    /// The token that a name stands for, or the number itself.
-    fn token(&self, value: &Value) -> u64 {
-        match value {
-            Value::String(name) => self.tokens[name],
-            number => number.as_u64().unwrap(),
-        }
-    }
-}
-
-fn lock_step<'s>(
-    space: &'s Space,
-    clock: Option<&ManualClock>,
-    named: &mut Named<'s>,
-    step: &Value,
-) {
-    let expect = &step["expect"];
-    let lock = || {
-        let lock = space.lock(text(step, "lock")).unwrap();
-        match milliseconds(step, "ttl_ms") {
-            Some(ttl) => lock.ttl(ttl).unwrap(),
-            None => lock,
-        }
+    let error = match result {
+        Ok(value) => return ("ok", Some(value)),
+        Err(error) => error,
     };
-    let token = |named: &Named<'_>| named.token(step.get("number").unwrap_or(&step["token"]));
-    match text(step, "do") {
-        "advance" => {
-            clock.unwrap().advance(milliseconds(step, "ms").unwrap());
-        }
-        "try" => {
-            let hold = lock().try_acquire().unwrap();
-            assert_eq!(
-                if hold.is_some() { "granted" } else { "busy" },
-                expect,
-                "{step}"
-            );
-            if let Some(hold) = hold {
-                if let Some(before) = step.get("after") {
-                    assert_eq!(hold.token(), named.token(before) + 1, "{step}");
-                }
-                named.keep(step, hold);
-            }
-        }
-        "release" => assert_eq!(outcome(named.take(step).release()).0, expect, "{step}"),
-        "detach" => assert_eq!(outcome(named.take(step).detach()).0, expect, "{step}"),
-        "drop" => drop(named.take(step)),
-        "renew" => assert_eq!(outcome(named.hold(step).renew()).0, expect, "{step}"),
-        "extend" => {
-            let ttl = milliseconds(step, "ttl_ms").unwrap();
-            assert_eq!(outcome(named.hold(step).extend(ttl)).0, expect, "{step}");
-        }
-        "valid" => assert_eq!(named.hold(step).is_valid(), *expect, "{step}"),
-        "release_token" => {
-            assert_eq!(
-                outcome(lock().release_token(token(named))).0,
-                expect,
-                "{step}"
-            );
-        }
-        "renew_token" => assert_eq!(
-            outcome(lock().renew_token(token(named))).0,
-            expect,
-            "{step}"
-        ),
-        "adopt" => {
-            let (outcome, hold) = outcome(lock().adopt_token(token(named)));
-            assert_eq!(outcome, expect, "{step}");
-            if let Some(hold) = hold {
-                named.keep(step, hold);
-            }
-        }
-        "break" => {
-            let broken = space.break_lock(text(step, "lock")).unwrap();
-            let expected = (!expect.is_null()).then(|| named.token(expect));
-            assert_eq!(broken, expected, "{step}");
-        }
-        "inspect" => {
-            let locks = space.inspect(text(step, "lock")).unwrap();
-            let info = locks.first().unwrap();
-            for (field, value) in expect.as_object().unwrap() {
-                match field.as_str() {
-                    "held" => assert_eq!(info.is_held, *value, "{step}"),
-                    "token" => assert_eq!(info.token, named.token(value), "{step}"),
-                    "waiters" => assert_eq!(info.waiters, *value, "{step}"),
-                    "lease_left_ms" => {
-                        let left = Duration::from_millis(value.as_u64().unwrap());
-                        assert_eq!(info.lease_left, left, "{step}");
-                    }
-                    _ => panic!("unknown field `{field}` in {step}"),
-                }
-            }
-        }
-        "admit" => {
-            let fence = space.fence(text(step, "fence")).unwrap();
-            assert_eq!(outcome(fence.admit(token(named))).0, expect, "{step}");
-        }
-        "admit_once" => {
-            let fence = space.fence(text(step, "fence")).unwrap();
-            assert_eq!(outcome(fence.admit_once(token(named))).0, expect, "{step}");
-        }
-        "highest" => {
-            let fence = space.fence(text(step, "fence")).unwrap();
-            assert_eq!(fence.highest(), named.token(expect), "{step}");
-        }
-        unknown => panic!("unknown step `{unknown}`"),
-    }
+    let word = match &error {
+        Error::Lost { .. } | Error::AttemptLost { .. } => "lost",
+        Error::Stale { .. } => "stale",
+        Error::Duration { .. }
+        | Error::Engine(
+            EngineError::OutOfRange { .. }
+            | EngineError::NameLength { .. }
+            | EngineError::NoBounds { .. },
+        ) => "out_of_range",
+        Error::OwnerShares { .. } => "owner_shares",
+        Error::Engine(EngineError::AboveCapacity { .. }) => "above_capacity",
+        Error::Engine(EngineError::CounterOverflow { .. }) => "overflow",
+        Error::Engine(
+            EngineError::CapacityDiffers { .. } | EngineError::ConcurrencyDiffers { .. },
+        ) => "differs",
+        _ => panic!("{error}"),
+    };
+    (word, None)
 }
 
-// property 2, property 3, property 5, property 8
-pub(crate) fn the_shared_cases_of_locks_hold(tier: &impl Tier) {
-    let file: Value = serde_json::from_str(LOCKS).unwrap();
-    for_each_case(tier, &file, |space, clock, case, name| {
-        let mut named = Named::default();
-        for (i, step) in case["steps"].as_array().unwrap().iter().enumerate() {
-            println!("{name}, step {i}");
-            lock_step(space, clock, &mut named, step);
-        }
-    });
+// property 1, property 2, property 3, property 5, property 8, property 10
+pub(crate) fn the_shared_cases_of_locks_hold<T: Tier>(tier: &T) {
+    run_cases(tier, &read(LOCKS)["cases"], holds::open, holds::step);
 }
 
-fn limiter_step(space: &Space, clock: Option<&ManualClock>, limiter: &mut Limiter, step: &Value) {
-    let cost = step.get("cost").map_or(1, |cost| cost.as_u64().unwrap());
-    let decision = if let Some(key) = step.get("check") {
-        limiter.check(key.as_str().unwrap(), cost).unwrap()
-    } else if let Some(key) = step.get("peek") {
-        limiter.peek(key.as_str().unwrap()).unwrap()
-    } else if let Some(limit) = step.get("update") {
-        *limiter = space
-            .limiter_updated("limiter", limit.as_str().unwrap())
-            .unwrap();
-        return;
-    } else if let Some(limit) = step.get("open") {
-        let opened = space.limiter("limiter", limit.as_str().unwrap());
-        assert_eq!(opened.is_err(), step["error"], "{step}");
-        return;
-    } else {
-        let by = milliseconds(step, "advance_ms");
-        let by = by.unwrap_or_else(|| Duration::from_nanos(step["advance_ns"].as_u64().unwrap()));
-        clock.unwrap().advance(by);
-        return;
-    };
-    let nanoseconds = |time: Option<Duration>| match time {
-        Some(time) => Value::from(u64::try_from(time.as_nanos()).unwrap()),
-        None => Value::Null,
-    };
-    for (field, value) in step.as_object().unwrap() {
-        let seen = match field.as_str() {
-            "check" | "peek" | "cost" => continue,
-            "allowed" => decision.is_allowed().into(),
-            "limit" => decision.limit().into(),
-            "remaining" => decision.remaining().into(),
-            "retry_after_ns" => nanoseconds(decision.retry_after()),
-            "reset_after_ns" => nanoseconds(decision.reset_after()),
-            _ => panic!("unknown field `{field}` in {step}"),
-        };
-        assert_eq!(seen, *value, "{field} of {step}");
-    }
+// property 1, property 3, property 5, property 8, property 12
+pub(crate) fn the_shared_cases_of_semaphores_hold<T: Tier>(tier: &T) {
+    run_cases(tier, &read(SEMAPHORES)["cases"], holds::open, holds::step);
+}
+
+// property 8
+pub(crate) fn the_shared_cases_of_counters_hold<T: Tier>(tier: &T) {
+    run_cases(tier, &read(COUNTERS)["cases"], |_, _| (), counts::step);
+}
+
+// property 3, property 8
+pub(crate) fn the_shared_cases_of_onces_hold<T: Tier>(tier: &T) {
+    run_cases(tier, &read(ONCES)["cases"], onces::open, onces::step);
 }
 
 // property 8, property 9, property 12
-pub(crate) fn the_shared_cases_of_limiters_hold(tier: &impl Tier) {
-    let file: Value = serde_json::from_str(LIMITERS).unwrap();
-    for limit in file["limits"].as_array().unwrap() {
+pub(crate) fn the_shared_cases_of_limiters_hold<T: Tier>(tier: &T) {
+    let file = read(LIMITERS);
+    for limit in list(&file["limits"]) {
         match Limit::parse(text(limit, "text")) {
             Ok(parsed) => assert_eq!(parsed.to_string(), text(limit, "is"), "{limit}"),
             Err(error) => assert_eq!(limit["error"], true, "{limit}: {error}"),
         }
     }
-    for_each_case(tier, &file, |space, clock, case, name| {
-        let mut limiter = space.limiter("limiter", text(case, "limit")).unwrap();
-        for (i, step) in case["steps"].as_array().unwrap().iter().enumerate() {
-            println!("{name}, step {i}");
-            limiter_step(space, clock, &mut limiter, step);
-        }
-    });
+    run_cases(tier, &file["cases"], limits::open, limits::step);
+}
+
+// property 10, property 12
+pub(crate) fn the_shared_cases_of_several_limits_hold<T: Tier>(tier: &T) {
+    let file = read(SEVERAL_LIMITS);
+    run_cases(tier, &file["joint"], limits::open_joint, limits::joint_step);
+    run_cases(
+        tier,
+        &file["check_all"],
+        limits::open_several,
+        limits::several_step,
+    );
 }

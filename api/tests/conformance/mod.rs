@@ -363,7 +363,11 @@ macro_rules! cases {
             data,
             [
                 the_shared_cases_of_locks_hold,
+                the_shared_cases_of_semaphores_hold,
+                the_shared_cases_of_counters_hold,
+                the_shared_cases_of_onces_hold,
                 the_shared_cases_of_limiters_hold,
+                the_shared_cases_of_several_limits_hold,
             ]
         );
     };
