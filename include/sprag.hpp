@@ -1,0 +1,988 @@
+/*
+ * Sprag in C++: what sprag.h has, with values that release themselves, results that cannot be overlooked, and the
+ * durations of <chrono>. C++17 or later, header only; needs neither exceptions nor RTTI.
+ *
+ *     auto space = sprag::space::open("shm:orders").value();
+ *
+ *     auto api = space.limiter("api", "100/minute;burst=20").value();
+ *     if (!api.allow("user:42").value())
+ *         return refuse();
+ *
+ *     auto orders = space.lock("orders", std::chrono::seconds(10)).value();
+ *     if (auto hold = orders.try_acquire().value())
+ *         serve(hold->token()); // released at the end of the block
+ *
+ * What a call means, its bounds and its cost are in sprag.h, by the same noun and verb; here is what C++ adds.
+ *
+ * RESULTS. A call that can fail gives a result<T>: a T, or an error. An ordinary outcome is none: not to get a lock in time
+ * is an empty std::optional, not to be allowed is false. Either ask (if (result) use(*result); else log(result.error());), or
+ * say result.value(), which throws sprag::exception, and is there where exceptions are enabled.
+ *
+ * OWNERSHIP. All types but errors and results are moved and not copied. A hold is released when it is destroyed. Handles may be
+ * destroyed in any order, before their holds too. A call on what was moved from, released or default-constructed is an
+ * error (SPRAG_ERROR_NULL or SPRAG_ERROR_EMPTY), never a crash. get() is the C library's pointer, for what is only there.
+ *
+ * THREADS. Handles (spaces, locks, limiters and the like) may be used by any thread at any time, as const references, but are
+ * moved and destroyed by one. Holds, attempts and decisions are for one thread at a time.
+ *
+ * DURATIONS. Any std::chrono::duration, rounded to the nearest nanosecond, to at least one if it is positive. What is negative,
+ * not a number, or 2^64 - 1 nanoseconds and more, is an error that names the argument. sprag::forever is for timeouts.
+ */
+
+#ifndef SPRAG_HPP
+#define SPRAG_HPP
+
+#include "sprag.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <ratio>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace sprag {
+
+/*
+ * ERRORS
+ */
+
+// What an argument was, and what it must be. Durations are in nanoseconds.
+struct bounds {
+    std::uint64_t value;
+    std::uint64_t min;
+    std::uint64_t max;
+};
+
+// What was wrong in one call. Cheap to copy; all copies share what they tell.
+class error {
+  public:
+    // Takes what a C call wrote; details may be NULL.
+    error(sprag_status status, sprag_error *details)
+        : status_(status), fault_(std::make_shared<const fault>(details)) {}
+
+    // An error of a program's own, or of this header.
+    error(sprag_status status, std::string message, const char *argument = nullptr)
+        : status_(status), fault_(std::make_shared<const fault>(std::move(message), argument)) {}
+
+    // SPRAG_ERROR_LOST and the like.
+    [[nodiscard]] sprag_status status() const noexcept { return status_; }
+
+    // What was wrong and what to do about it, in English, one line. Lives as long as the error or a copy.
+    [[nodiscard]] const char *message() const noexcept {
+        if (fault_ && fault_->details)
+            return sprag_error_message(fault_->details.get());
+        return fault_ && !fault_->message.empty() ? fault_->message.c_str() : sprag_status_text(status_);
+    }
+
+    // The argument that was wrong, as the message calls it; NULL if none was.
+    [[nodiscard]] const char *argument() const noexcept {
+        if (fault_ && fault_->details)
+            return sprag_error_argument(fault_->details.get());
+        return fault_ ? fault_->argument : nullptr;
+    }
+
+    // What was given for the argument, and its bounds, if it has any.
+    [[nodiscard]] std::optional<sprag::bounds> bounds() const noexcept {
+        sprag::bounds of{};
+        if (sprag_error_bounds(details(), &of.value, &of.min, &of.max))
+            return of;
+        return std::nullopt;
+    }
+
+    // The system's own error number (errno) where the system refused something; else 0.
+    [[nodiscard]] int os_code() const noexcept { return details() ? sprag_error_os_code(details()) : 0; }
+
+    // The token of what was lost, or was stale; 0 if this is no such error.
+    [[nodiscard]] std::uint64_t token() const noexcept { return details() ? sprag_error_token(details()) : 0; }
+
+  private:
+    struct freed {
+        void operator()(sprag_error *details) const noexcept { sprag_error_free(details); }
+    };
+
+    struct fault {
+        explicit fault(sprag_error *of) : details(of) {}
+        fault(std::string &&what, const char *name) : message(std::move(what)), argument(name) {}
+
+        std::unique_ptr<sprag_error, freed> details;
+        std::string message;
+        const char *argument = nullptr;
+    };
+
+    [[nodiscard]] const sprag_error *details() const noexcept { return fault_ ? fault_->details.get() : nullptr; }
+
+    sprag_status status_;
+    std::shared_ptr<const fault> fault_;
+};
+
+#ifdef __cpp_exceptions
+
+// What value() throws.
+class exception : public std::exception {
+  public:
+    explicit exception(sprag::error of) noexcept : error_(std::move(of)) {}
+
+    [[nodiscard]] const char *what() const noexcept override { return error_.message(); }
+
+    [[nodiscard]] const sprag::error &error() const noexcept { return error_; }
+
+  private:
+    sprag::error error_;
+};
+
+#endif
+
+/*
+ * RESULTS
+ */
+
+namespace detail {
+struct access;
+}
+
+// A T, or an error.
+template <class T> class [[nodiscard]] result {
+  public:
+    using value_type = T;
+
+    result(T value) : value_(std::move(value)) {}
+    result(sprag::error of) noexcept : error_(std::move(of)) {}
+
+    // Whether there is a value.
+    [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
+    explicit operator bool() const noexcept { return value_.has_value(); }
+
+    // The value; to be asked only if there is one.
+    [[nodiscard]] T &operator*() & noexcept { return *value_; }
+    [[nodiscard]] const T &operator*() const & noexcept { return *value_; }
+    [[nodiscard]] T &&operator*() && noexcept { return *std::move(value_); }
+    [[nodiscard]] T *operator->() noexcept { return &*value_; }
+    [[nodiscard]] const T *operator->() const noexcept { return &*value_; }
+
+    // The error; to be asked only if there is no value.
+    [[nodiscard]] const sprag::error &error() const noexcept { return *error_; }
+
+#ifdef __cpp_exceptions
+    // The value; throws sprag::exception if there is none.
+    [[nodiscard]] T &value() & { return checked(), *value_; }
+    [[nodiscard]] const T &value() const & { return checked(), *value_; }
+    [[nodiscard]] T &&value() && { return checked(), *std::move(value_); }
+#endif
+
+  private:
+    friend struct detail::access;
+
+    result() noexcept = default;
+
+#ifdef __cpp_exceptions
+    void checked() const {
+        if (!value_)
+            throw exception(*error_);
+    }
+#endif
+
+    std::optional<T> value_;
+    std::optional<sprag::error> error_;
+};
+
+// Nothing, or an error.
+template <> class [[nodiscard]] result<void> {
+  public:
+    using value_type = void;
+
+    result() noexcept = default;
+    result(sprag::error of) noexcept : error_(std::move(of)) {}
+
+    // Whether it is done.
+    [[nodiscard]] bool has_value() const noexcept { return !error_; }
+    explicit operator bool() const noexcept { return !error_; }
+
+    // The error; to be asked only if there is one.
+    [[nodiscard]] const sprag::error &error() const noexcept { return *error_; }
+
+#ifdef __cpp_exceptions
+    // Throws sprag::exception if there is an error.
+    void value() const {
+        if (error_)
+            throw exception(*error_);
+    }
+#endif
+
+  private:
+    std::optional<sprag::error> error_;
+};
+
+/*
+ * DURATIONS
+ */
+
+struct forever_t {
+    explicit constexpr forever_t() = default;
+};
+
+// A timeout that never ends.
+inline constexpr forever_t forever{};
+
+// A duration as the library takes it. Made from any std::chrono::duration, or from sprag::forever; one that cannot be had is
+// told by the call that it is given to.
+class duration {
+  public:
+    template <class Rep, class Period>
+    constexpr duration(std::chrono::duration<Rep, Period> of) noexcept : duration(of.count(), Period{}) {}
+
+    constexpr duration(forever_t) noexcept : ns_(SPRAG_FOREVER) {}
+
+    // Nanoseconds; SPRAG_FOREVER for sprag::forever; 0 for one that cannot be had.
+    [[nodiscard]] constexpr std::uint64_t ns() const noexcept { return ns_; }
+
+    // Why it cannot be had; NULL if it can.
+    [[nodiscard]] constexpr const char *fault() const noexcept { return fault_; }
+
+  private:
+    template <class Rep, std::intmax_t Num, std::intmax_t Den>
+    constexpr duration(Rep count, std::ratio<Num, Den>) noexcept {
+        static_assert(std::is_arithmetic_v<Rep>, "convert the duration to one of an arithmetic type first");
+        // A count is factor / divisor nanoseconds, in lowest terms.
+        constexpr std::intmax_t common = std::gcd(std::nano::den, Den);
+        static_assert(Num <= INTMAX_MAX / (std::nano::den / common), "the period is too long to be told in nanoseconds");
+        constexpr auto factor = static_cast<std::uint64_t>(Num * (std::nano::den / common));
+        constexpr auto divisor = static_cast<std::uint64_t>(Den / common);
+        if constexpr (std::is_floating_point_v<Rep>) {
+            const long double exact =
+                static_cast<long double>(count) * static_cast<long double>(factor) / static_cast<long double>(divisor);
+            if (count != count)
+                fault_ = "is not a number";
+            else if (count < 0)
+                fault_ = "is negative";
+            else if (exact >= static_cast<long double>(SPRAG_FOREVER - 1))
+                fault_ = "is too long";
+            else
+                ns_ = at_least_one(static_cast<std::uint64_t>(exact + 0.5L), count > 0);
+        } else {
+            static_assert(divisor <= UINT64_MAX / factor / 2, "the period is too odd to be told in nanoseconds");
+            if constexpr (std::is_signed_v<Rep>) {
+                if (count < 0) {
+                    fault_ = "is negative";
+                    return;
+                }
+            }
+            if constexpr (sizeof(Rep) > sizeof(std::uint64_t)) {
+                if (count > static_cast<Rep>(UINT64_MAX)) {
+                    fault_ = "is too long";
+                    return;
+                }
+            }
+            const auto units = static_cast<std::uint64_t>(count);
+            // In two parts, so that nothing overflows but what is too long.
+            const std::uint64_t whole = units / divisor;
+            const std::uint64_t rest = (units % divisor * factor + divisor / 2) / divisor;
+            if (whole > (SPRAG_FOREVER - 1 - rest) / factor)
+                fault_ = "is too long";
+            else
+                ns_ = at_least_one(whole * factor + rest, units > 0);
+        }
+    }
+
+    static constexpr std::uint64_t at_least_one(std::uint64_t ns, bool is_positive) noexcept {
+        return is_positive && ns == 0 ? 1 : ns;
+    }
+
+    std::uint64_t ns_ = 0;
+    const char *fault_ = nullptr;
+};
+
+/*
+ * What the nouns below are made with.
+ */
+
+namespace detail {
+
+// Fills in results where they are, so that a hold is never moved on its way out.
+struct access {
+    template <class T> static result<T> unset() noexcept { return result<T>(); }
+    template <class T, class... Args> static T &emplace(result<T> &in, Args &&...args) {
+        return in.value_.emplace(std::forward<Args>(args)...);
+    }
+    template <class T> static void fail(result<T> &in, error of) {
+        in.value_.reset();
+        in.error_.emplace(std::move(of));
+    }
+};
+
+// The error of a duration that the call cannot take.
+inline error refused(const char *argument, const char *fault) {
+    return {SPRAG_ERROR_OUT_OF_RANGE,
+            std::string(argument) + ' ' + fault + "; it must be less than 2^64 - 1 nanoseconds, and not negative", argument};
+}
+
+// The error of a lease of no length, which C takes for the default.
+inline error zero(const char *argument) {
+    return {SPRAG_ERROR_OUT_OF_RANGE, std::string(argument) + " is 0; leave it out for the default", argument};
+}
+
+// A text with a zero byte at its end; an error if it has another one.
+inline result<std::string> text(std::string_view of, const char *argument) {
+    if (of.find('\0') != std::string_view::npos)
+        return error(SPRAG_ERROR_OUT_OF_RANGE, std::string(argument) + " has a zero byte in it", argument);
+    return std::string(of);
+}
+
+// What a call without anything to give came to. The failure is taken by reference, since the call that writes it is the other
+// argument.
+inline result<void> done(sprag_status status, sprag_error *const &failure) {
+    if (status < 0)
+        return error(status, failure);
+    return {};
+}
+
+// Whether what a call asked for was had. As above.
+inline result<bool> had(sprag_status status, sprag_error *const &failure) {
+    if (status < 0)
+        return error(status, failure);
+    return status == SPRAG_OK;
+}
+
+// Time as C tells it; none if it never ends, or is longer than <chrono> counts.
+inline std::optional<std::chrono::nanoseconds> time_of(std::uint64_t ns) noexcept {
+    if (ns > static_cast<std::uint64_t>(INT64_MAX))
+        return std::nullopt;
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(ns));
+}
+
+// A handle of the C library's, closed when it is destroyed.
+template <class Raw, void (*Close)(Raw *)> class handle {
+  public:
+    handle() noexcept = default;
+
+    // Takes over what a C call opened.
+    explicit handle(Raw *raw) noexcept : raw_(raw) {}
+
+    // The C library's pointer, still owned by this; NULL if this was moved from.
+    [[nodiscard]] Raw *get() const noexcept { return raw_.get(); }
+
+    // Whether there is anything behind it.
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+
+  private:
+    struct closed {
+        void operator()(Raw *raw) const noexcept { Close(raw); }
+    };
+
+    std::unique_ptr<Raw, closed> raw_;
+};
+
+// What an open call gives.
+template <class T, class Open> result<T> opened(Open &&open) {
+    auto *raw = T().get();
+    sprag_error *failure = nullptr;
+    const sprag_status status = open(&raw, &failure);
+    if (status < 0)
+        return error(status, failure);
+    return T(raw);
+}
+
+} // namespace detail
+
+// The bytes of a number, as a name or a key: the cheapest there is.
+template <class Number> [[nodiscard]] std::string_view bytes_of(const Number &number) noexcept {
+    static_assert(std::has_unique_object_representations_v<Number>, "not every byte of it is part of its value");
+    return {reinterpret_cast<const char *>(&number), sizeof number};
+}
+
+/*
+ * A CLOCK FOR TESTS
+ */
+
+// A clock that stands still until it is moved, for space_options::clock.
+class manual_clock : public detail::handle<sprag_clock, sprag_clock_close> {
+  public:
+    using handle::handle;
+
+    // A clock that shows 2026-01-01T00:00:00Z.
+    static result<manual_clock> make() {
+        return detail::opened<manual_clock>(sprag_clock_open);
+    }
+
+    // Moves it forward.
+    result<void> advance(duration by) const {
+        if (by.fault())
+            return detail::refused("by", by.fault());
+        if (by.ns() == SPRAG_FOREVER)
+            return detail::refused("by", "has no end");
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_clock_advance(get(), by.ns(), &failure), failure);
+    }
+
+    // What it shows.
+    [[nodiscard]] std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds> now() const noexcept {
+        const auto ns = static_cast<std::int64_t>(sprag_clock_unix_ns(get()));
+        return std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>(std::chrono::nanoseconds(ns));
+    }
+};
+
+/*
+ * OWNERS
+ */
+
+// Who holds, when locks are to be re-entrant and deadlocks found: see space::owner().
+class owner : public detail::handle<sprag_owner, sprag_owner_close> {
+  public:
+    using handle::handle;
+};
+
+/*
+ * HOLDS
+ */
+
+// What was acquired, of a lock or of a semaphore. Released when it is destroyed, whatever comes of that: say release() to be
+// told. One that is default-constructed, moved from, released or detached is empty.
+class hold {
+  public:
+    hold() noexcept { clear(); }
+
+    hold(hold &&other) noexcept { take(other); }
+
+    // Releases what this held before.
+    hold &operator=(hold &&other) noexcept {
+        if (this != &other) {
+            end();
+            take(other);
+        }
+        return *this;
+    }
+
+    hold(const hold &) = delete;
+    hold &operator=(const hold &) = delete;
+
+    ~hold() { end(); }
+
+    // Whether it is not empty; says nothing about its lease.
+    explicit operator bool() const noexcept { return raw_.private_state != 0; }
+
+    // The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if it is empty.
+    [[nodiscard]] std::uint64_t token() const noexcept { return raw_.token; }
+
+    // The tokens of a hold of several locks, in the order in which those were named.
+    [[nodiscard]] result<std::vector<std::uint64_t>> tokens() const {
+        std::size_t count = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_hold_tokens(&raw_, nullptr, 0, &count, &failure);
+        if (status < 0)
+            return error(status, failure);
+        std::vector<std::uint64_t> tokens(count);
+        sprag_hold_tokens(&raw_, tokens.data(), count, nullptr, nullptr);
+        return tokens;
+    }
+
+    // Whether the lease still runs, by this process's own clock.
+    [[nodiscard]] bool is_valid() const noexcept { return sprag_hold_is_valid(&raw_); }
+
+    // Whether it is still held under its token, by the shared word: notices a broken lock too.
+    [[nodiscard]] bool is_held() const noexcept { return sprag_hold_is_held(&raw_); }
+
+    // Whether others may hold the lock beside this one.
+    [[nodiscard]] bool is_shared() const noexcept { return sprag_hold_is_shared(&raw_); }
+
+    // What is left of the lease; 0 once it is over.
+    [[nodiscard]] std::chrono::nanoseconds lease_left() const noexcept {
+        return detail::time_of(sprag_hold_lease_left_ns(&raw_)).value_or(std::chrono::nanoseconds::max());
+    }
+
+    // Releases it, and leaves it empty also where that fails: SPRAG_ERROR_LOST if somebody else has taken it since.
+    result<void> release() {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_hold_release(&raw_, &failure), failure);
+    }
+
+    // Starts the lease anew, from now, with the length it had.
+    result<void> renew() {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_hold_renew(&raw_, &failure), failure);
+    }
+
+    // The same with another length: 1 ms to 366 days.
+    result<void> extend(duration ttl) {
+        if (ttl.fault())
+            return detail::refused("ttl", ttl.fault());
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_hold_extend(&raw_, ttl.ns(), &failure), failure);
+    }
+
+    // Has the lease renewed in the background, by a thread of the library's, until the hold is released or lost, or at_most is
+    // over.
+    result<void> keep_alive(duration at_most = std::chrono::hours(24)) { return keep_alive(at_most, nullptr, nullptr, nullptr); }
+
+    // The same; on_lost(token) is called once if the hold is lost, in that thread, which renews all holds of the space: it must
+    // neither block nor throw. It is destroyed once it can't be called any more, in whichever thread.
+    template <class OnLost, class = std::enable_if_t<std::is_invocable_v<OnLost &, std::uint64_t>>>
+    result<void> keep_alive(OnLost on_lost, duration at_most = std::chrono::hours(24)) {
+        auto context = std::make_unique<OnLost>(std::move(on_lost));
+        auto kept = keep_alive(
+            at_most,
+            [](std::uint64_t token, void *of) noexcept { (*static_cast<OnLost *>(of))(token); },
+            context.get(),
+            [](void *of) noexcept { delete static_cast<OnLost *>(of); });
+        if (kept)
+            static_cast<void>(context.release()); // The library's now.
+        return kept;
+    }
+
+    // Takes alone what this hold shares with others, waiting for them to release it; has a new, higher token then.
+    result<void> upgrade() {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_hold_upgrade(&raw_, SPRAG_FOREVER, &failure), failure);
+    }
+
+    // The same for at most timeout; false if others share it still, as this hold does.
+    result<bool> upgrade_for(duration timeout) {
+        if (timeout.fault())
+            return detail::refused("timeout", timeout.fault());
+        sprag_error *failure = nullptr;
+        return detail::had(sprag_hold_upgrade(&raw_, timeout.ns(), &failure), failure);
+    }
+
+    // Goes on sharing the lock with others instead of having it alone.
+    result<void> downgrade() {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_hold_downgrade(&raw_, &failure), failure);
+    }
+
+    // Lets what is held live on without this process, until its lease ends or somebody releases it by the token that is
+    // given. Leaves the hold empty.
+    result<std::uint64_t> detach() {
+        std::uint64_t token = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_hold_detach(&raw_, &token, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return token;
+    }
+
+    // The C library's value, still owned by this.
+    [[nodiscard]] sprag_hold *get() noexcept { return &raw_; }
+    [[nodiscard]] const sprag_hold *get() const noexcept { return &raw_; }
+
+  private:
+    // The words need not be set: the state says that they are not.
+    void clear() noexcept {
+        raw_.token = 0;
+        raw_.private_state = 0;
+    }
+
+    void take(hold &other) noexcept {
+        if (other) {
+            raw_ = other.raw_;
+            other.clear();
+        } else {
+            clear();
+        }
+    }
+
+    void end() noexcept {
+        if (*this)
+            sprag_hold_release(&raw_, nullptr);
+    }
+
+    result<void> keep_alive(duration at_most, void (*on_lost)(std::uint64_t, void *), void *context, void (*free_context)(void *)) {
+        if (at_most.fault())
+            return detail::refused("at_most", at_most.fault());
+        if (at_most.ns() == 0)
+            return detail::zero("at_most");
+        const sprag_keep_alive_options options{sizeof options, at_most.ns(), on_lost, context, free_context};
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_hold_keep_alive(&raw_, &options, &failure), failure);
+    }
+
+    sprag_hold raw_;
+};
+
+/*
+ * LOCKS
+ */
+
+// Whether others may have it too.
+enum class mode : std::uint32_t {
+    // Nobody else has the lock meanwhile.
+    exclusive = SPRAG_EXCLUSIVE,
+    // Beside others who share it; only the lock of a name.
+    shared = SPRAG_SHARED,
+};
+
+// How a lock is acquired.
+struct acquire_options {
+    // For whom; NULL for nobody but the hold itself. Of the lock's space, and need not live on.
+    const sprag::owner *owner = nullptr;
+    sprag::mode mode = sprag::mode::exclusive;
+};
+
+// The lock of a name, of several, of a partition or of the table: see space::lock() and what follows it. Not re-entrant but
+// for an owner.
+class lock : public detail::handle<sprag_lock, sprag_lock_close> {
+  public:
+    using handle::handle;
+
+    // Acquires it, waiting its turn without an end.
+    result<hold> acquire() const { return acquire(nullptr); }
+    result<hold> acquire(const acquire_options &options) const { return acquire(&options); }
+
+    // Acquires it if it can be had at once.
+    result<std::optional<hold>> try_acquire() const { return acquire_within(0, nullptr); }
+    result<std::optional<hold>> try_acquire(const acquire_options &options) const { return acquire_within(0, &options); }
+
+    // Acquires it, waiting its turn for at most timeout; nothing is left behind if it is not had by then.
+    result<std::optional<hold>> acquire_for(duration timeout) const { return acquire_for(timeout, nullptr); }
+    result<std::optional<hold>> acquire_for(duration timeout, const acquire_options &options) const {
+        return acquire_for(timeout, &options);
+    }
+
+    // Ends the hold with this token, whoever took it: the other half of hold::detach().
+    result<void> release_token(std::uint64_t token) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_lock_release_token(get(), token, &failure), failure);
+    }
+
+    // Starts the lease of the hold with this token anew, with this handle's length.
+    result<void> renew_token(std::uint64_t token) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_lock_renew_token(get(), token, &failure), failure);
+    }
+
+    // Takes over the hold with this token from whoever has it.
+    result<hold> adopt_token(std::uint64_t token) const {
+        auto adopted = detail::access::unset<hold>();
+        sprag_error *failure = nullptr;
+        const sprag_status status =
+            sprag_lock_adopt_token(get(), token, detail::access::emplace(adopted).get(), &failure);
+        if (status < 0)
+            detail::access::fail(adopted, error(status, failure));
+        return adopted;
+    }
+
+    // Takes the lock away from whoever holds it, and notes who did it; the token that was ended, none if it was not held.
+    // ("break" is a word of the language.)
+    result<std::optional<std::uint64_t>> break_hold() const {
+        std::uint64_t token = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_lock_break(get(), &token, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return status == SPRAG_OK ? std::optional(token) : std::nullopt;
+    }
+
+  private:
+    sprag_status acquire_into(sprag_hold *into, std::uint64_t timeout_ns, const acquire_options *options,
+                              sprag_error **failure) const {
+        if (options == nullptr)
+            return sprag_lock_acquire(get(), timeout_ns, into, failure);
+        sprag_acquire_options with{};
+        with.size = sizeof with;
+        with.timeout_ns = timeout_ns;
+        with.owner = options->owner ? options->owner->get() : nullptr;
+        with.mode = static_cast<std::uint32_t>(options->mode);
+        return sprag_lock_acquire_with(get(), &with, into, failure);
+    }
+
+    result<hold> acquire(const acquire_options *options) const {
+        auto acquired = detail::access::unset<hold>();
+        sprag_error *failure = nullptr;
+        const sprag_status status =
+            acquire_into(detail::access::emplace(acquired).get(), SPRAG_FOREVER, options, &failure);
+        if (status < 0)
+            detail::access::fail(acquired, error(status, failure));
+        return acquired;
+    }
+
+    result<std::optional<hold>> acquire_within(std::uint64_t timeout_ns, const acquire_options *options) const {
+        auto acquired = detail::access::unset<std::optional<hold>>();
+        sprag_error *failure = nullptr;
+        auto &hold = detail::access::emplace(acquired, std::in_place);
+        const sprag_status status = acquire_into(hold->get(), timeout_ns, options, &failure);
+        if (status < 0)
+            detail::access::fail(acquired, error(status, failure));
+        else if (status != SPRAG_OK)
+            hold.reset();
+        return acquired;
+    }
+
+    result<std::optional<hold>> acquire_for(duration timeout, const acquire_options *options) const {
+        if (timeout.fault())
+            return detail::refused("timeout", timeout.fault());
+        return acquire_within(timeout.ns(), options);
+    }
+};
+
+// Calls call(), and lets stop(), which says whether to, end the waits in it on this thread: they fail with
+// SPRAG_ERROR_STOPPED. For programs that are to act on a signal while a thread waits: the handler sets a flag, and stop reads
+// it. stop must not throw; what call throws goes through.
+template <class Stop, class Call> result<void> interruptible(Stop &&stop, Call &&call) {
+    struct inside {
+        std::remove_reference_t<Call> &call;
+        std::exception_ptr thrown;
+    };
+    inside context{call, nullptr};
+    sprag_error *failure = nullptr;
+    const sprag_status status = sprag_interruptible(
+        [](void *of) noexcept -> bool { return (*static_cast<std::remove_reference_t<Stop> *>(of))(); },
+        const_cast<void *>(static_cast<const void *>(std::addressof(stop))),
+        [](void *of) noexcept {
+            auto &within = *static_cast<inside *>(of);
+#ifdef __cpp_exceptions
+            // Nothing may unwind through the library.
+            try {
+                within.call();
+            } catch (...) {
+                within.thrown = std::current_exception();
+            }
+#else
+            within.call();
+#endif
+        },
+        &context, &failure);
+#ifdef __cpp_exceptions
+    if (context.thrown)
+        std::rethrow_exception(context.thrown);
+#endif
+    return detail::done(status, failure);
+}
+
+/*
+ * LIMITERS
+ */
+
+// What a limiter answered, and the key's state right after it. Default-constructed, it is empty: nothing was allowed.
+class decision {
+  public:
+    decision() noexcept { raw_.private_state = 0; }
+
+    // It stands for what was taken, so there is one of it.
+    decision(decision &&other) noexcept { take(other); }
+    decision &operator=(decision &&other) noexcept {
+        if (this != &other)
+            take(other);
+        return *this;
+    }
+    decision(const decision &) = delete;
+    decision &operator=(const decision &) = delete;
+    ~decision() = default;
+
+    // Whether the cost was admitted.
+    [[nodiscard]] bool is_allowed() const noexcept { return sprag_decision_is_allowed(&raw_); }
+    explicit operator bool() const noexcept { return is_allowed(); }
+
+    // The most that can be admitted at once: the burst, or a window's count.
+    [[nodiscard]] std::uint64_t limit() const noexcept { return sprag_decision_limit(&raw_); }
+
+    // The greatest cost that another check at the same instant would be allowed.
+    [[nodiscard]] std::uint64_t remaining() const noexcept { return sprag_decision_remaining(&raw_); }
+
+    // How long to wait until the same cost would be allowed, if nobody else takes any: 0 if it was, none if it never can be.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after() const noexcept {
+        return detail::time_of(sprag_decision_retry_after_ns(&raw_));
+    }
+
+    // How long until nothing is used any more, if nobody takes any; none for never.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> reset_after() const noexcept {
+        return detail::time_of(sprag_decision_reset_after_ns(&raw_));
+    }
+
+    // The C library's value, still owned by this.
+    [[nodiscard]] sprag_decision *get() noexcept { return &raw_; }
+    [[nodiscard]] const sprag_decision *get() const noexcept { return &raw_; }
+
+  private:
+    void take(decision &other) noexcept {
+        if (other.raw_.private_state != 0)
+            raw_ = other.raw_;
+        else
+            raw_.private_state = 0;
+        other.raw_.private_state = 0;
+    }
+
+    sprag_decision raw_;
+};
+
+// A rate over keys: see space::limiter(). Open it once and keep it.
+class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
+  public:
+    using handle::handle;
+
+    // Checks a cost of a key, and takes it if it is allowed.
+    result<decision> check(std::string_view key, std::uint64_t cost = 1) const {
+        auto decided = detail::access::unset<decision>();
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_limiter_check(get(), key.data(), key.size(), cost,
+                                                        detail::access::emplace(decided).get(), &failure);
+        if (status < 0)
+            detail::access::fail(decided, error(status, failure));
+        return decided;
+    }
+
+    // The same, and only tells whether it was: the quickest.
+    result<bool> allow(std::string_view key, std::uint64_t cost = 1) const {
+        sprag_error *failure = nullptr;
+        return detail::had(sprag_limiter_check(get(), key.data(), key.size(), cost, nullptr, &failure), failure);
+    }
+};
+
+/*
+ * SPACES
+ */
+
+// Whether what exists by another definition keeps it.
+enum class define : std::uint32_t {
+    // An error: SPRAG_ERROR_DEFINITION_DIFFERS.
+    same = 0,
+    // It gets this one; what its keys have used is kept.
+    update = SPRAG_UPDATE,
+};
+
+// How a space is opened: the fields of sprag_space_options. What is zero has its default.
+struct space_options : sprag_space_options {
+    space_options() noexcept : sprag_space_options{} { size = sizeof(sprag_space_options); }
+};
+
+// A set of named objects, opened by URL. What was opened in it has a share of it, and may outlive this handle.
+class space : public detail::handle<sprag_space, sprag_space_close> {
+  public:
+    using handle::handle;
+
+    // Opens the space at url: "mem:", "shm:NAME" or "shm:/path". Each opening of "mem:" is another space.
+    static result<space> open(std::string_view url, const space_options &options = {}) {
+        const auto checked = detail::text(url, "url");
+        if (!checked)
+            return checked.error();
+        return detail::opened<space>([&](sprag_space **raw, sprag_error **failure) {
+            return sprag_space_open(checked->c_str(), &options, raw, failure);
+        });
+    }
+
+    // How many partitions the space has: a power of two, at most 64.
+    [[nodiscard]] std::uint32_t partitions() const noexcept { return sprag_space_partitions(get()); }
+
+    // The partition that a lock's name falls into, from 0.
+    result<std::uint32_t> partition_of(std::string_view name) const {
+        std::uint32_t partition = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_space_partition_of(get(), name.data(), name.size(), &partition, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return partition;
+    }
+
+    // Makes an owner.
+    result<sprag::owner> owner() const {
+        return detail::opened<sprag::owner>(
+            [&](sprag_owner **raw, sprag_error **failure) { return sprag_owner_open(get(), raw, failure); });
+    }
+
+    // The lock of a name. Its holds are leased for ttl, 1 ms to 366 days; for 30 s if none is given.
+    result<sprag::lock> lock(std::string_view name) const { return lock_for(name, 0); }
+    result<sprag::lock> lock(std::string_view name, duration ttl) const {
+        return leased(ttl, [&](std::uint64_t ttl_ns) { return lock_for(name, ttl_ns); });
+    }
+
+    // The locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order they are named.
+    result<sprag::lock> locks(std::initializer_list<std::string_view> names) const {
+        return locks_for(names.begin(), names.size(), 0);
+    }
+    result<sprag::lock> locks(std::initializer_list<std::string_view> names, duration ttl) const {
+        return leased(ttl, [&](std::uint64_t ttl_ns) { return locks_for(names.begin(), names.size(), ttl_ns); });
+    }
+    result<sprag::lock> locks(const std::vector<std::string_view> &names) const {
+        return locks_for(names.data(), names.size(), 0);
+    }
+    result<sprag::lock> locks(const std::vector<std::string_view> &names, duration ttl) const {
+        return leased(ttl, [&](std::uint64_t ttl_ns) { return locks_for(names.data(), names.size(), ttl_ns); });
+    }
+
+    // The lock of a partition, from 0, which excludes the locks of all names in it.
+    result<sprag::lock> partition(std::uint32_t partition) const { return partition_for(partition, 0); }
+    result<sprag::lock> partition(std::uint32_t partition, duration ttl) const {
+        return leased(ttl, [&](std::uint64_t ttl_ns) { return partition_for(partition, ttl_ns); });
+    }
+
+    // The lock of the table, which excludes all others.
+    result<sprag::lock> table() const { return table_for(0); }
+    result<sprag::lock> table(duration ttl) const {
+        return leased(ttl, [&](std::uint64_t ttl_ns) { return table_for(ttl_ns); });
+    }
+
+    // The limiter of a name, created with the limit if there is none: "100/minute;burst=20".
+    result<sprag::limiter> limiter(std::string_view name, std::string_view limit, define as = define::same) const {
+        const auto checked = detail::text(limit, "limit");
+        if (!checked)
+            return checked.error();
+        return detail::opened<sprag::limiter>([&](sprag_limiter **raw, sprag_error **failure) {
+            return sprag_limiter_open(get(), name.data(), name.size(), checked->c_str(), static_cast<std::uint32_t>(as), raw,
+                                      failure);
+        });
+    }
+
+    // The limiter of a name, whatever its limit; none if there is none.
+    result<std::optional<sprag::limiter>> find_limiter(std::string_view name) const {
+        return found<sprag::limiter>([&](sprag_limiter **raw, sprag_error **failure) {
+            return sprag_limiter_open(get(), name.data(), name.size(), nullptr, 0, raw, failure);
+        });
+    }
+
+  private:
+    // What an open call gives that may find nothing.
+    template <class T, class Open> static result<std::optional<T>> found(Open &&open) {
+        auto opened = detail::opened<T>(open);
+        if (!opened)
+            return opened.error();
+        return *opened ? std::optional<T>(*std::move(opened)) : std::nullopt;
+    }
+
+    // Opens a lock with a lease that was given: 0 is none, though C takes it for the default.
+    template <class Open> static result<sprag::lock> leased(duration ttl, Open &&open) {
+        if (ttl.fault())
+            return detail::refused("ttl", ttl.fault());
+        if (ttl.ns() == 0)
+            return detail::zero("ttl");
+        return open(ttl.ns());
+    }
+
+    result<sprag::lock> lock_for(std::string_view name, std::uint64_t ttl_ns) const {
+        return detail::opened<sprag::lock>([&](sprag_lock **raw, sprag_error **failure) {
+            return sprag_lock_open(get(), name.data(), name.size(), ttl_ns, raw, failure);
+        });
+    }
+
+    result<sprag::lock> locks_for(const std::string_view *names, std::size_t count, std::uint64_t ttl_ns) const {
+        std::vector<sprag_bytes> bytes;
+        bytes.reserve(count);
+        for (std::size_t at = 0; at < count; ++at)
+            bytes.push_back({names[at].data(), names[at].size()});
+        return detail::opened<sprag::lock>([&](sprag_lock **raw, sprag_error **failure) {
+            return sprag_lock_open_several(get(), bytes.data(), count, ttl_ns, raw, failure);
+        });
+    }
+
+    result<sprag::lock> partition_for(std::uint32_t partition, std::uint64_t ttl_ns) const {
+        return detail::opened<sprag::lock>([&](sprag_lock **raw, sprag_error **failure) {
+            return sprag_lock_open_partition(get(), partition, ttl_ns, raw, failure);
+        });
+    }
+
+    result<sprag::lock> table_for(std::uint64_t ttl_ns) const {
+        return detail::opened<sprag::lock>([&](sprag_lock **raw, sprag_error **failure) {
+            return sprag_lock_open_table(get(), ttl_ns, raw, failure);
+        });
+    }
+};
+
+} // namespace sprag
+
+#endif // SPRAG_HPP
