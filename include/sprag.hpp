@@ -360,6 +360,24 @@ inline std::optional<std::chrono::nanoseconds> time_of(std::uint64_t ns) noexcep
     return std::chrono::nanoseconds(static_cast<std::int64_t>(ns));
 }
 
+// A name or a text that a call tells, of less than Max bytes; none where there is none.
+template <std::size_t Max, class Tell> result<std::optional<std::string>> told_if_any(Tell &&tell) {
+    char text[Max];
+    std::size_t size = 0;
+    sprag_error *failure = nullptr;
+    const sprag_status status = tell(text, Max, &size, &failure);
+    if (status < 0)
+        return error(status, failure);
+    return status == SPRAG_OK ? std::optional<std::string>(std::in_place, text, size < Max ? size : Max) : std::nullopt;
+}
+
+template <std::size_t Max, class Tell> result<std::string> told(Tell &&tell) {
+    auto of = told_if_any<Max>(tell);
+    if (!of)
+        return of.error();
+    return std::move(*of).value_or(std::string());
+}
+
 // A handle of the C library's, closed when it is destroyed.
 template <class Raw, void (*Close)(Raw *)> class handle {
   public:
@@ -393,6 +411,41 @@ template <class T, class Open> result<T> opened(Open &&open) {
 }
 
 } // namespace detail
+
+/*
+ * NAMES AND KEYS
+ *
+ * A name or a key is a std::string_view: 1 to 1,024 bytes, which may hold anything. Several are a list<bytes>.
+ */
+
+// One of several names or keys. Those of another container: std::vector<sprag::bytes>(names.begin(), names.end()).
+struct bytes : sprag_bytes {
+    template <class Text, class = std::enable_if_t<std::is_convertible_v<const Text &, std::string_view>>>
+    bytes(const Text &text) noexcept : bytes(std::string_view(text), 0) {}
+
+  private:
+    bytes(std::string_view text, int) noexcept : sprag_bytes{text.data(), text.size()} {}
+};
+
+// Several values that a call reads: braces around them, or a container that has them one after another (std::vector, std::array,
+// std::span).
+template <class T> class list {
+  public:
+    list(std::initializer_list<T> of) noexcept : list(of.begin(), of.size()) {}
+
+    template <class Container,
+              class = std::enable_if_t<std::is_convertible_v<decltype(std::declval<const Container &>().data()), const T *>>>
+    list(const Container &of) noexcept : list(of.data(), of.size()) {}
+
+    list(const T *first, std::size_t count) noexcept : data_(first), size_(count) {}
+
+    [[nodiscard]] const T *data() const noexcept { return data_; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  private:
+    const T *data_;
+    std::size_t size_;
+};
 
 // The bytes of a number, as a name or a key: the cheapest there is.
 template <class Number> [[nodiscard]] std::string_view bytes_of(const Number &number) noexcept {
@@ -791,10 +844,24 @@ class decision {
         return detail::time_of(sprag_decision_retry_after_ns(&raw_));
     }
 
+    // How long until a further check of another cost would be allowed, if nobody else takes any: 0 if it would be at once,
+    // none if it never can be.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after_for(std::uint64_t cost) const noexcept {
+        return detail::time_of(sprag_decision_retry_after_for_ns(&raw_, cost));
+    }
+
     // How long until nothing is used any more, if nobody takes any; none for never.
     [[nodiscard]] std::optional<std::chrono::nanoseconds> reset_after() const noexcept {
         return detail::time_of(sprag_decision_reset_after_ns(&raw_));
     }
+
+    // How long to wait, from the call on, before acting on it: 0, but for a reservation.
+    [[nodiscard]] std::chrono::nanoseconds act_after() const noexcept {
+        return detail::time_of(sprag_decision_act_after_ns(&raw_)).value_or(std::chrono::nanoseconds::max());
+    }
+
+    // Whether the region had no room for the key, so that a bucket shared by all such keys decided.
+    [[nodiscard]] bool is_overflow() const noexcept { return sprag_decision_is_overflow(&raw_); }
 
     // The C library's value, still owned by this.
     [[nodiscard]] sprag_decision *get() noexcept { return &raw_; }
@@ -810,6 +877,24 @@ class decision {
     }
 
     sprag_decision raw_;
+};
+
+static_assert(sizeof(decision) == sizeof(sprag_decision), "an array of the one is an array of the other");
+
+// Why so much was given back.
+enum class refund_kind : std::uint32_t {
+    // Some was.
+    given = SPRAG_REFUND_GIVEN,
+    // Nothing was: nothing was taken, or none of it counts any more.
+    over = SPRAG_REFUND_OVER,
+    // Nothing was, since it is not known how much of it still counts.
+    unknown = SPRAG_REFUND_VOID,
+};
+
+// What was given back, in units of cost with their fraction.
+struct refund {
+    refund_kind kind;
+    double amount;
 };
 
 // A rate over keys: see space::limiter(). Open it once and keep it.
@@ -832,6 +917,233 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
     result<bool> allow(std::string_view key, std::uint64_t cost = 1) const {
         sprag_error *failure = nullptr;
         return detail::had(sprag_limiter_check(get(), key.data(), key.size(), cost, nullptr, &failure), failure);
+    }
+
+    // A key's state, changing nothing: the decision of a check of cost 0.
+    result<decision> peek(std::string_view key) const {
+        return decided([&](sprag_decision *into, sprag_error **failure) {
+            return sprag_limiter_peek(get(), key.data(), key.size(), into, failure);
+        });
+    }
+
+    // Checks many keys, each by itself and in order: quicker than one by one where keys are many. The decisions are in the
+    // order of the keys.
+    result<std::vector<decision>> check_batch(list<bytes> keys, std::uint64_t cost = 1) const {
+        std::vector<decision> decisions(keys.size());
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_limiter_check_batch(
+            get(), keys.data(), keys.size(), cost, nullptr, decisions.empty() ? nullptr : decisions.front().get(), nullptr,
+            &failure);
+        if (status < 0)
+            return error(status, failure);
+        return decisions;
+    }
+
+    // The same, the quickest way: how many were allowed. Whether each was is written to the array allowed, which has an
+    // element for each key, or may be NULL.
+    result<std::size_t> allow_batch(list<bytes> keys, bool *allowed, std::uint64_t cost = 1) const {
+        std::size_t count = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status =
+            sprag_limiter_check_batch(get(), keys.data(), keys.size(), cost, allowed, nullptr, &count, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return count;
+    }
+
+    // Takes a cost of a key now, to be acted on after decision::act_after(), which is at most wait_max; else it is
+    // not allowed, and nothing is taken.
+    result<decision> reserve(std::string_view key, std::uint64_t cost, duration wait_max) const {
+        if (wait_max.fault())
+            return detail::refused("wait_max", wait_max.fault());
+        return decided([&](sprag_decision *into, sprag_error **failure) {
+            return sprag_limiter_reserve(get(), key.data(), key.size(), cost, wait_max.ns(), into, failure);
+        });
+    }
+
+    // Gives back what a check or a reservation took, for what did not take place after all: refund(std::move(decision)).
+    result<sprag::refund> refund(decision of) const {
+        std::uint32_t kind = 0;
+        sprag::refund back{};
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_limiter_refund(get(), of.get(), &kind, &back.amount, &failure);
+        if (status < 0)
+            return error(status, failure);
+        back.kind = static_cast<refund_kind>(kind);
+        return back;
+    }
+
+    // Gives a key a limit of its own, in place of any that it was given before.
+    result<void> set_override(std::string_view key, std::string_view limit) const {
+        const auto checked = detail::text(limit, "limit");
+        if (!checked)
+            return checked.error();
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_limiter_set_override(get(), key.data(), key.size(), checked->c_str(), &failure), failure);
+    }
+
+    // Takes a key's override away; false if it had none.
+    result<bool> clear_override(std::string_view key) const {
+        sprag_error *failure = nullptr;
+        return detail::had(sprag_limiter_clear_override(get(), key.data(), key.size(), &failure), failure);
+    }
+
+    // The limit that a key has instead of the limiter's, as text; none if it has none.
+    result<std::optional<std::string>> override_of(std::string_view key) const {
+        return detail::told_if_any<SPRAG_LIMIT_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_limiter_override_of(get(), key.data(), key.size(), text, max, size, failure);
+        });
+    }
+
+    // Its name.
+    result<std::string> name() const {
+        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_limiter_name(get(), text, max, size, failure);
+        });
+    }
+
+    // The limit that it was opened with, as text.
+    result<std::string> limit() const {
+        return detail::told<SPRAG_LIMIT_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_limiter_limit(get(), text, max, size, failure);
+        });
+    }
+
+  private:
+    template <class Decide> static result<decision> decided(Decide &&decide) {
+        auto decided = detail::access::unset<decision>();
+        sprag_error *failure = nullptr;
+        const sprag_status status = decide(detail::access::emplace(decided).get(), &failure);
+        if (status < 0)
+            detail::access::fail(decided, error(status, failure));
+        return decided;
+    }
+};
+
+// One check of several in one call: space::check_all({{users, "user:42"}, {everybody, "all", 2}}).
+struct check : sprag_check {
+    check(const sprag::limiter &by, std::string_view of, std::uint64_t units = 1) noexcept
+        : sprag_check{by.get(), of.data(), of.size(), units} {}
+};
+
+// What several limiters answered in one call.
+struct decisions {
+    // Whether all admitted their costs. If not, nothing was taken anywhere.
+    bool is_allowed;
+    // What each says for itself, in the order in which they were named.
+    std::vector<decision> each;
+
+    explicit operator bool() const noexcept { return is_allowed; }
+};
+
+/*
+ * JOINT LIMITERS
+ */
+
+// What a joint limiter answered, and the key's state right after it. May be copied; must not be asked once its limiter is
+// destroyed.
+class joint_decision {
+  public:
+    // An empty one: nothing was allowed.
+    joint_decision() noexcept : raw_{} {}
+
+    // Whether the cost was admitted, by every limit.
+    [[nodiscard]] bool is_allowed() const noexcept { return sprag_joint_decision_is_allowed(&raw_); }
+    explicit operator bool() const noexcept { return is_allowed(); }
+
+    // The place, from 0, of the limit that refused longest; none if none refused.
+    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept {
+        std::size_t place = 0;
+        return sprag_joint_decision_refused_by(&raw_, &place) ? std::optional(place) : std::nullopt;
+    }
+
+    // What the limit at a place, from 0, says for itself; none past the last.
+    [[nodiscard]] std::optional<decision> of(std::size_t place) const noexcept {
+        std::optional<decision> of(std::in_place);
+        if (!sprag_joint_decision_of(&raw_, place, of->get()))
+            of.reset();
+        return of;
+    }
+
+    // The most that can be admitted at once: the least of the limits'.
+    [[nodiscard]] std::uint64_t limit() const noexcept { return sprag_joint_decision_limit(&raw_); }
+
+    // The greatest cost that another check at the same instant would be allowed.
+    [[nodiscard]] std::uint64_t remaining() const noexcept { return sprag_joint_decision_remaining(&raw_); }
+
+    // How long to wait until the same cost would be allowed, if nobody else takes any: 0 if it was, none if it never can be.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after() const noexcept {
+        return detail::time_of(sprag_joint_decision_retry_after_ns(&raw_));
+    }
+
+    // How long until a further check of another cost would be allowed: 0 if it would be at once, none if it never can be.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after_for(std::uint64_t cost) const noexcept {
+        return detail::time_of(sprag_joint_decision_retry_after_for_ns(&raw_, cost));
+    }
+
+    // How long until nothing is used any more under any limit; none for never.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> reset_after() const noexcept {
+        return detail::time_of(sprag_joint_decision_reset_after_ns(&raw_));
+    }
+
+    // Whether the region had no room for the key, so that an entry shared by all such keys decided.
+    [[nodiscard]] bool is_overflow() const noexcept { return sprag_joint_decision_is_overflow(&raw_); }
+
+    // The C library's value.
+    [[nodiscard]] sprag_joint_decision *get() noexcept { return &raw_; }
+    [[nodiscard]] const sprag_joint_decision *get() const noexcept { return &raw_; }
+
+  private:
+    sprag_joint_decision raw_;
+};
+
+// Several limits on each key, declared together: see space::joint_limiter().
+class joint_limiter : public detail::handle<sprag_joint_limiter, sprag_joint_limiter_close> {
+  public:
+    using handle::handle;
+
+    // Checks a cost of a key, at most 2^26 - 1, against all limits, and takes it from all if all allow it.
+    result<joint_decision> check(std::string_view key, std::uint64_t cost = 1) const {
+        auto decided = detail::access::unset<joint_decision>();
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_joint_limiter_check(get(), key.data(), key.size(), cost,
+                                                              detail::access::emplace(decided).get(), &failure);
+        if (status < 0)
+            detail::access::fail(decided, error(status, failure));
+        return decided;
+    }
+
+    // The same, and only tells whether it was: the quickest.
+    result<bool> allow(std::string_view key, std::uint64_t cost = 1) const {
+        sprag_error *failure = nullptr;
+        return detail::had(sprag_joint_limiter_check(get(), key.data(), key.size(), cost, nullptr, &failure), failure);
+    }
+
+    // A key's state, changing nothing: the decision of a check of cost 0.
+    result<joint_decision> peek(std::string_view key) const {
+        joint_decision state;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_joint_limiter_peek(get(), key.data(), key.size(), state.get(), &failure);
+        if (status < 0)
+            return error(status, failure);
+        return state;
+    }
+
+    // Its name.
+    result<std::string> name() const {
+        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_joint_limiter_name(get(), text, max, size, failure);
+        });
+    }
+
+    // How many limits it has.
+    [[nodiscard]] std::size_t limit_count() const noexcept { return sprag_joint_limiter_limit_count(get()); }
+
+    // The limit at a place, from 0, as text; none past the last.
+    result<std::optional<std::string>> limit(std::size_t place) const {
+        return detail::told_if_any<SPRAG_LIMIT_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_joint_limiter_limit(get(), place, text, max, size, failure);
+        });
     }
 };
 
@@ -893,17 +1205,9 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     }
 
     // The locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order they are named.
-    result<sprag::lock> locks(std::initializer_list<std::string_view> names) const {
-        return locks_for(names.begin(), names.size(), 0);
-    }
-    result<sprag::lock> locks(std::initializer_list<std::string_view> names, duration ttl) const {
-        return leased(ttl, [&](std::uint64_t ttl_ns) { return locks_for(names.begin(), names.size(), ttl_ns); });
-    }
-    result<sprag::lock> locks(const std::vector<std::string_view> &names) const {
-        return locks_for(names.data(), names.size(), 0);
-    }
-    result<sprag::lock> locks(const std::vector<std::string_view> &names, duration ttl) const {
-        return leased(ttl, [&](std::uint64_t ttl_ns) { return locks_for(names.data(), names.size(), ttl_ns); });
+    result<sprag::lock> locks(list<bytes> names) const { return locks_for(names, 0); }
+    result<sprag::lock> locks(list<bytes> names, duration ttl) const {
+        return leased(ttl, [&](std::uint64_t ttl_ns) { return locks_for(names, ttl_ns); });
     }
 
     // The lock of a partition, from 0, which excludes the locks of all names in it.
@@ -936,6 +1240,31 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         });
     }
 
+    // Checks 1 to 8 limiters in one call: all are allowed and all is taken, or nothing is taken anywhere.
+    result<decisions> check_all(list<check> checks) const {
+        decisions of{false, std::vector<decision>(checks.size())};
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_space_check_all(get(), checks.data(), checks.size(),
+                                                          of.each.empty() ? nullptr : of.each.front().get(), &failure);
+        if (status < 0)
+            return error(status, failure);
+        of.is_allowed = status == SPRAG_OK;
+        return of;
+    }
+
+    // The same, and only tells whether all were: the quickest.
+    result<bool> allow_all(list<check> checks) const {
+        sprag_error *failure = nullptr;
+        return detail::had(sprag_space_check_all(get(), checks.data(), checks.size(), nullptr, &failure), failure);
+    }
+
+    // The joint limiter of a name, created with 2 to 6 limits if there is none: {"10/minute", "100/day"}.
+    result<sprag::joint_limiter> joint_limiter(std::string_view name, list<const char *> limits) const {
+        return detail::opened<sprag::joint_limiter>([&](sprag_joint_limiter **raw, sprag_error **failure) {
+            return sprag_joint_limiter_open(get(), name.data(), name.size(), limits.data(), limits.size(), raw, failure);
+        });
+    }
+
   private:
     // What an open call gives that may find nothing.
     template <class T, class Open> static result<std::optional<T>> found(Open &&open) {
@@ -960,13 +1289,9 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         });
     }
 
-    result<sprag::lock> locks_for(const std::string_view *names, std::size_t count, std::uint64_t ttl_ns) const {
-        std::vector<sprag_bytes> bytes;
-        bytes.reserve(count);
-        for (std::size_t at = 0; at < count; ++at)
-            bytes.push_back({names[at].data(), names[at].size()});
+    result<sprag::lock> locks_for(list<bytes> names, std::uint64_t ttl_ns) const {
         return detail::opened<sprag::lock>([&](sprag_lock **raw, sprag_error **failure) {
-            return sprag_lock_open_several(get(), bytes.data(), count, ttl_ns, raw, failure);
+            return sprag_lock_open_several(get(), names.data(), names.size(), ttl_ns, raw, failure);
         });
     }
 

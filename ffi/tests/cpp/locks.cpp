@@ -84,7 +84,7 @@ void several() {
     CHECK(need(kept.tokens()) == std::vector<std::uint64_t>{kept.token()});
     CHECK(!need(both.try_acquire()) && is_free(b));
 
-    std::vector<std::string_view> names;
+    std::vector<sprag::bytes> names;
     CHECK(!of.space.locks(names));
     names.assign(64, "c");
     CHECK(of.space.locks(names) && of.space.locks(names, 1s));
