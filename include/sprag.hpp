@@ -183,7 +183,8 @@ template <class T> class [[nodiscard]] result {
   private:
     friend struct detail::access;
 
-    result() noexcept = default;
+    // Not defaulted: result<T>() would set every byte to zero first, which is most of what a check costs.
+    result() noexcept {}
 
 #ifdef __cpp_exceptions
     void checked() const {
