@@ -106,6 +106,9 @@ class error {
     // The token of what was lost, or was stale; 0 if this is no such error.
     [[nodiscard]] std::uint64_t token() const noexcept { return details() ? sprag_error_token(details()) : 0; }
 
+    // The highest token that the fence had admitted when it found one stale; 0 if this is no such error.
+    [[nodiscard]] std::uint64_t highest_token() const noexcept { return details() ? sprag_error_highest_token(details()) : 0; }
+
   private:
     struct freed {
         void operator()(sprag_error *details) const noexcept { sprag_error_free(details); }
@@ -811,6 +814,31 @@ template <class Stop, class Call> result<void> interruptible(Stop &&stop, Call &
 }
 
 /*
+ * FENCES
+ */
+
+// The resource's side of a lock: remembers the highest token that it admitted, and rejects older ones: see space::fence().
+class fence : public detail::handle<sprag_fence, sprag_fence_close> {
+  public:
+    using handle::handle;
+
+    // Admits a token not lower than the highest admitted; SPRAG_ERROR_STALE for a lower one.
+    result<void> admit(std::uint64_t token) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_fence_admit(get(), token, &failure), failure);
+    }
+
+    // Admits a token higher than the highest admitted: each token once.
+    result<void> admit_once(std::uint64_t token) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_fence_admit_once(get(), token, &failure), failure);
+    }
+
+    // The highest token admitted; 0 if none was.
+    [[nodiscard]] std::uint64_t highest() const noexcept { return sprag_fence_highest(get()); }
+};
+
+/*
  * LIMITERS
  */
 
@@ -1149,6 +1177,140 @@ class joint_limiter : public detail::handle<sprag_joint_limiter, sprag_joint_lim
 };
 
 /*
+ * COUNTERS
+ */
+
+// What came of a change that may not be made.
+struct change {
+    // Whether it was made.
+    bool is_made;
+    // A number that the call says more of.
+    std::int64_t number;
+
+    explicit operator bool() const noexcept { return is_made; }
+};
+
+// A signed 64-bit number, 0 until somebody changes it: see space::counter().
+class counter : public detail::handle<sprag_counter, sprag_counter_close> {
+  public:
+    using handle::handle;
+
+    // Adds delta, which may be negative; the sum.
+    result<std::int64_t> add(std::int64_t delta) const {
+        std::int64_t sum = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_counter_add(get(), delta, &sum, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return sum;
+    }
+
+    // Adds delta if the sum is at least min and at most max; change::number is the sum then, else what the counter is at.
+    result<change> add_within(std::int64_t delta, std::int64_t min, std::int64_t max) const {
+        change of{};
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_counter_add_within(get(), delta, min, max, &of.number, &failure);
+        if (status < 0)
+            return error(status, failure);
+        of.is_made = status == SPRAG_OK;
+        return of;
+    }
+
+    // The number; nothing is created by looking.
+    result<std::int64_t> number() const {
+        std::int64_t number = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_counter_get(get(), &number, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return number;
+    }
+
+    // Sets the number; what it was.
+    result<std::int64_t> swap(std::int64_t number) const {
+        std::int64_t was = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_counter_swap(get(), number, &was, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return was;
+    }
+
+    // Sets the number if it is the expected one; change::number is what it was.
+    result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
+        std::int64_t was = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_counter_compare_exchange(get(), expected, number, &was, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return change{status == SPRAG_OK, was};
+    }
+
+    // Its name.
+    result<std::string> name() const {
+        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_counter_name(get(), text, max, size, failure);
+        });
+    }
+};
+
+// The same counter in several parts, for many who add at once: see space::striped_counter().
+class striped_counter : public detail::handle<sprag_striped_counter, sprag_striped_counter_close> {
+  public:
+    using handle::handle;
+
+    // Adds delta, which may be negative. Nobody knows the sum without looking at all parts.
+    result<void> add(std::int64_t delta) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_striped_counter_add(get(), delta, &failure), failure);
+    }
+
+    // Adds delta if the sum is at least min and at most max; false if not, and what the counter is at is written to number
+    // then, unless that is NULL.
+    result<bool> add_within(std::int64_t delta, std::int64_t min, std::int64_t max, std::int64_t *number = nullptr) const {
+        sprag_error *failure = nullptr;
+        return detail::had(sprag_striped_counter_add_within(get(), delta, min, max, number, &failure), failure);
+    }
+
+    // The number; nothing is created by looking.
+    result<std::int64_t> number() const {
+        std::int64_t number = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_striped_counter_get(get(), &number, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return number;
+    }
+
+    // Sets the number; what it was.
+    result<std::int64_t> swap(std::int64_t number) const {
+        std::int64_t was = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_striped_counter_swap(get(), number, &was, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return was;
+    }
+
+    // Sets the number if it is the expected one; change::number is what it was.
+    result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
+        std::int64_t was = 0;
+        sprag_error *failure = nullptr;
+        const sprag_status status = sprag_striped_counter_compare_exchange(get(), expected, number, &was, &failure);
+        if (status < 0)
+            return error(status, failure);
+        return change{status == SPRAG_OK, was};
+    }
+
+    // Its name.
+    result<std::string> name() const {
+        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_striped_counter_name(get(), text, max, size, failure);
+        });
+    }
+};
+
+/*
  * SPACES
  */
 
@@ -1223,6 +1385,19 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         return leased(ttl, [&](std::uint64_t ttl_ns) { return table_for(ttl_ns); });
     }
 
+    // The fence of a name. It is created when it first admits a token.
+    result<sprag::fence> fence(std::string_view name) const {
+        return named<sprag::fence>(name, sprag_fence_open);
+    }
+
+    // The counter of a name. Nothing is created before it is changed.
+    result<sprag::counter> counter(std::string_view name) const { return named<sprag::counter>(name, sprag_counter_open); }
+
+    // The counter of a name as a striped one, which it is for everyone from then on.
+    result<sprag::striped_counter> striped_counter(std::string_view name) const {
+        return named<sprag::striped_counter>(name, sprag_striped_counter_open);
+    }
+
     // The limiter of a name, created with the limit if there is none: "100/minute;burst=20".
     result<sprag::limiter> limiter(std::string_view name, std::string_view limit, define as = define::same) const {
         const auto checked = detail::text(limit, "limit");
@@ -1267,21 +1442,27 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     }
 
   private:
+    // What an open call gives that needs a name only.
+    template <class T, class Open> result<T> named(std::string_view name, Open opens) const {
+        return detail::opened<T>(
+            [&](auto **raw, sprag_error **failure) { return opens(get(), name.data(), name.size(), raw, failure); });
+    }
+
     // What an open call gives that may find nothing.
-    template <class T, class Open> static result<std::optional<T>> found(Open &&open) {
-        auto opened = detail::opened<T>(open);
+    template <class T, class Open> static result<std::optional<T>> found(Open &&opens) {
+        auto opened = detail::opened<T>(opens);
         if (!opened)
             return opened.error();
         return *opened ? std::optional<T>(*std::move(opened)) : std::nullopt;
     }
 
     // Opens a lock with a lease that was given: 0 is none, though C takes it for the default.
-    template <class Open> static result<sprag::lock> leased(duration ttl, Open &&open) {
+    template <class Open> static result<sprag::lock> leased(duration ttl, Open &&opens) {
         if (ttl.fault())
             return detail::refused("ttl", ttl.fault());
         if (ttl.ns() == 0)
             return detail::zero("ttl");
-        return open(ttl.ns());
+        return opens(ttl.ns());
     }
 
     result<sprag::lock> lock_for(std::string_view name, std::uint64_t ttl_ns) const {
