@@ -330,9 +330,9 @@ inline error refused(const char *argument, const char *fault) {
             std::string(argument) + ' ' + fault + "; it must be less than 2^64 - 1 nanoseconds, and not negative", argument};
 }
 
-// The error of a lease of no length, which C takes for the default.
+// The error of a 0 that C would take for a default.
 inline error zero(const char *argument) {
-    return {SPRAG_ERROR_OUT_OF_RANGE, std::string(argument) + " is 0; leave it out for the default", argument};
+    return {SPRAG_ERROR_OUT_OF_RANGE, std::string(argument) + " is 0; it must be more", argument};
 }
 
 // A text with a zero byte at its end; an error if it has another one.
@@ -364,22 +364,46 @@ inline std::optional<std::chrono::nanoseconds> time_of(std::uint64_t ns) noexcep
     return std::chrono::nanoseconds(static_cast<std::int64_t>(ns));
 }
 
-// A name or a text that a call tells, of less than Max bytes; none where there is none.
-template <std::size_t Max, class Tell> result<std::optional<std::string>> told_if_any(Tell &&tell) {
-    char text[Max];
-    std::size_t size = 0;
+// What a call writes on success. It is filled in where it is, so that a hold is never moved on its way out.
+template <class T, class Call> result<T> given(Call &&call) {
+    auto of = access::unset<T>();
+    T &into = access::emplace(of);
     sprag_error *failure = nullptr;
-    const sprag_status status = tell(text, Max, &size, &failure);
+    const sprag_status status = call(into, &failure);
     if (status < 0)
-        return error(status, failure);
-    return status == SPRAG_OK ? std::optional<std::string>(std::in_place, text, size < Max ? size : Max) : std::nullopt;
+        access::fail(of, error(status, failure));
+    return of;
 }
 
-template <std::size_t Max, class Tell> result<std::string> told(Tell &&tell) {
-    auto of = told_if_any<Max>(tell);
-    if (!of)
-        return of.error();
-    return std::move(*of).value_or(std::string());
+// The same; none if the call came to another ordinary outcome than SPRAG_OK.
+template <class T, class Call> result<std::optional<T>> given_if_any(Call &&call) {
+    auto of = access::unset<std::optional<T>>();
+    std::optional<T> &into = access::emplace(of, std::in_place);
+    sprag_error *failure = nullptr;
+    const sprag_status status = call(*into, &failure);
+    if (status < 0)
+        access::fail(of, error(status, failure));
+    else if (status != SPRAG_OK)
+        into.reset();
+    return of;
+}
+
+// Makes a call that tells a name or a text of at most Max bytes into one that gives a string.
+template <std::size_t Max, class Tell> auto telling(Tell tell) {
+    return [tell](std::string &into, sprag_error **failure) {
+        char text[Max];
+        std::size_t size = 0;
+        const sprag_status status = tell(text, Max, &size, failure);
+        if (status == SPRAG_OK)
+            into.assign(text, size < Max ? size : Max);
+        return status;
+    };
+}
+
+template <class Tell> result<std::string> name(Tell tell) { return given<std::string>(telling<SPRAG_NAME_BYTES_MAX>(tell)); }
+template <class Tell> result<std::string> limit(Tell tell) { return given<std::string>(telling<SPRAG_LIMIT_BYTES_MAX>(tell)); }
+template <class Tell> result<std::optional<std::string>> limit_if_any(Tell tell) {
+    return given_if_any<std::string>(telling<SPRAG_LIMIT_BYTES_MAX>(tell));
 }
 
 // A handle of the C library's, closed when it is destroyed.
@@ -404,14 +428,26 @@ template <class Raw, void (*Close)(Raw *)> class handle {
     std::unique_ptr<Raw, closed> raw_;
 };
 
-// What an open call gives.
-template <class T, class Open> result<T> opened(Open &&open) {
-    auto *raw = T().get();
-    sprag_error *failure = nullptr;
-    const sprag_status status = open(&raw, &failure);
-    if (status < 0)
-        return error(status, failure);
-    return T(raw);
+// Makes an open call of the C library's into one that gives a handle.
+template <class T, class Open> auto opening(Open opens) {
+    return [opens](T &into, sprag_error **failure) {
+        auto *raw = into.get();
+        const sprag_status status = opens(&raw, failure);
+        into = T(raw);
+        return status;
+    };
+}
+
+template <class T, class Open> result<T> opened(Open opens) { return given<T>(opening<T>(opens)); }
+template <class T, class Open> result<std::optional<T>> found(Open opens) { return given_if_any<T>(opening<T>(opens)); }
+
+// Opens what has a lease that was given: 0 is none, though C takes it for the default.
+template <class Open> auto leased(duration ttl, Open &&opens) -> decltype(opens(std::uint64_t{})) {
+    if (ttl.fault())
+        return refused("ttl", ttl.fault());
+    if (ttl.ns() == 0)
+        return zero("ttl");
+    return opens(ttl.ns());
 }
 
 } // namespace detail
@@ -532,14 +568,14 @@ class hold {
 
     // The tokens of a hold of several locks, in the order in which those were named.
     [[nodiscard]] result<std::vector<std::uint64_t>> tokens() const {
-        std::size_t count = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_hold_tokens(&raw_, nullptr, 0, &count, &failure);
-        if (status < 0)
-            return error(status, failure);
-        std::vector<std::uint64_t> tokens(count);
-        sprag_hold_tokens(&raw_, tokens.data(), count, nullptr, nullptr);
-        return tokens;
+        return detail::given<std::vector<std::uint64_t>>([&](std::vector<std::uint64_t> &into, sprag_error **failure) {
+            std::size_t count = 0;
+            const sprag_status status = sprag_hold_tokens(&raw_, nullptr, 0, &count, failure);
+            if (status < 0)
+                return status;
+            into.resize(count);
+            return sprag_hold_tokens(&raw_, into.data(), count, &count, failure);
+        });
     }
 
     // Whether the lease still runs, by this process's own clock.
@@ -618,12 +654,9 @@ class hold {
     // Lets what is held live on without this process, until its lease ends or somebody releases it by the token that is
     // given. Leaves the hold empty.
     result<std::uint64_t> detach() {
-        std::uint64_t token = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_hold_detach(&raw_, &token, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return token;
+        return detail::given<std::uint64_t>([&](std::uint64_t &into, sprag_error **failure) {
+            return sprag_hold_detach(&raw_, &into, failure);
+        });
     }
 
     // The C library's value, still owned by this.
@@ -717,24 +750,17 @@ class lock : public detail::handle<sprag_lock, sprag_lock_close> {
 
     // Takes over the hold with this token from whoever has it.
     result<hold> adopt_token(std::uint64_t token) const {
-        auto adopted = detail::access::unset<hold>();
-        sprag_error *failure = nullptr;
-        const sprag_status status =
-            sprag_lock_adopt_token(get(), token, detail::access::emplace(adopted).get(), &failure);
-        if (status < 0)
-            detail::access::fail(adopted, error(status, failure));
-        return adopted;
+        return detail::given<hold>([&](hold &into, sprag_error **failure) {
+            return sprag_lock_adopt_token(get(), token, into.get(), failure);
+        });
     }
 
     // Takes the lock away from whoever holds it, and notes who did it; the token that was ended, none if it was not held.
     // ("break" is a word of the language.)
     result<std::optional<std::uint64_t>> break_hold() const {
-        std::uint64_t token = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_lock_break(get(), &token, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return status == SPRAG_OK ? std::optional(token) : std::nullopt;
+        return detail::given_if_any<std::uint64_t>([&](std::uint64_t &into, sprag_error **failure) {
+            return sprag_lock_break(get(), &into, failure);
+        });
     }
 
   private:
@@ -751,25 +777,15 @@ class lock : public detail::handle<sprag_lock, sprag_lock_close> {
     }
 
     result<hold> acquire(const acquire_options *options) const {
-        auto acquired = detail::access::unset<hold>();
-        sprag_error *failure = nullptr;
-        const sprag_status status =
-            acquire_into(detail::access::emplace(acquired).get(), SPRAG_FOREVER, options, &failure);
-        if (status < 0)
-            detail::access::fail(acquired, error(status, failure));
-        return acquired;
+        return detail::given<hold>([&](hold &into, sprag_error **failure) {
+            return acquire_into(into.get(), SPRAG_FOREVER, options, failure);
+        });
     }
 
     result<std::optional<hold>> acquire_within(std::uint64_t timeout_ns, const acquire_options *options) const {
-        auto acquired = detail::access::unset<std::optional<hold>>();
-        sprag_error *failure = nullptr;
-        auto &hold = detail::access::emplace(acquired, std::in_place);
-        const sprag_status status = acquire_into(hold->get(), timeout_ns, options, &failure);
-        if (status < 0)
-            detail::access::fail(acquired, error(status, failure));
-        else if (status != SPRAG_OK)
-            hold.reset();
-        return acquired;
+        return detail::given_if_any<hold>([&](hold &into, sprag_error **failure) {
+            return acquire_into(into.get(), timeout_ns, options, failure);
+        });
     }
 
     result<std::optional<hold>> acquire_for(duration timeout, const acquire_options *options) const {
@@ -836,6 +852,69 @@ class fence : public detail::handle<sprag_fence, sprag_fence_close> {
 
     // The highest token admitted; 0 if none was.
     [[nodiscard]] std::uint64_t highest() const noexcept { return sprag_fence_highest(get()); }
+};
+
+/*
+ * SEMAPHORES
+ */
+
+// A number of permits, or what a key of a concurrency limiter can have at once: see space::semaphore() and concurrency::key().
+class semaphore : public detail::handle<sprag_semaphore, sprag_semaphore_close> {
+  public:
+    using handle::handle;
+
+    // Acquires so many permits at once, waiting its turn without an end.
+    result<hold> acquire(std::uint32_t permits = 1) const {
+        return detail::given<hold>([&](hold &into, sprag_error **failure) {
+            return sprag_semaphore_acquire(get(), permits, SPRAG_FOREVER, into.get(), failure);
+        });
+    }
+
+    // Acquires them if they can be had at once.
+    result<std::optional<hold>> try_acquire(std::uint32_t permits = 1) const { return acquire_within(0, permits); }
+
+    // Acquires them, waiting its turn for at most timeout; nothing is left behind if they are not had by then.
+    result<std::optional<hold>> acquire_for(duration timeout, std::uint32_t permits = 1) const {
+        if (timeout.fault())
+            return detail::refused("timeout", timeout.fault());
+        return acquire_within(timeout.ns(), permits);
+    }
+
+    // Ends the hold with this token, and all its permits, whoever took it: the other half of hold::detach().
+    result<void> release_token(std::uint64_t token) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_semaphore_release_token(get(), token, &failure), failure);
+    }
+
+    // Starts the lease of the hold with this token anew, with this handle's length.
+    result<void> renew_token(std::uint64_t token) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_semaphore_renew_token(get(), token, &failure), failure);
+    }
+
+    // Takes over the hold with this token, and all its permits, from whoever has it.
+    result<hold> adopt_token(std::uint64_t token) const {
+        return detail::given<hold>([&](hold &into, sprag_error **failure) {
+            return sprag_semaphore_adopt_token(get(), token, into.get(), failure);
+        });
+    }
+
+    // How many permits there are in all.
+    [[nodiscard]] std::uint32_t permits() const noexcept { return sprag_semaphore_permits(get()); }
+
+    // Its name; of a limiter's key the key.
+    result<std::string> name() const {
+        return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_semaphore_name(get(), text, max, size, failure);
+        });
+    }
+
+  private:
+    result<std::optional<hold>> acquire_within(std::uint64_t timeout_ns, std::uint32_t permits) const {
+        return detail::given_if_any<hold>([&](hold &into, sprag_error **failure) {
+            return sprag_semaphore_acquire(get(), permits, timeout_ns, into.get(), failure);
+        });
+    }
 };
 
 /*
@@ -933,13 +1012,9 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
 
     // Checks a cost of a key, and takes it if it is allowed.
     result<decision> check(std::string_view key, std::uint64_t cost = 1) const {
-        auto decided = detail::access::unset<decision>();
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_limiter_check(get(), key.data(), key.size(), cost,
-                                                        detail::access::emplace(decided).get(), &failure);
-        if (status < 0)
-            detail::access::fail(decided, error(status, failure));
-        return decided;
+        return detail::given<decision>([&](decision &into, sprag_error **failure) {
+            return sprag_limiter_check(get(), key.data(), key.size(), cost, into.get(), failure);
+        });
     }
 
     // The same, and only tells whether it was: the quickest.
@@ -950,34 +1025,27 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
 
     // A key's state, changing nothing: the decision of a check of cost 0.
     result<decision> peek(std::string_view key) const {
-        return decided([&](sprag_decision *into, sprag_error **failure) {
-            return sprag_limiter_peek(get(), key.data(), key.size(), into, failure);
+        return detail::given<decision>([&](decision &into, sprag_error **failure) {
+            return sprag_limiter_peek(get(), key.data(), key.size(), into.get(), failure);
         });
     }
 
     // Checks many keys, each by itself and in order: quicker than one by one where keys are many. The decisions are in the
     // order of the keys.
     result<std::vector<decision>> check_batch(list<bytes> keys, std::uint64_t cost = 1) const {
-        std::vector<decision> decisions(keys.size());
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_limiter_check_batch(
-            get(), keys.data(), keys.size(), cost, nullptr, decisions.empty() ? nullptr : decisions.front().get(), nullptr,
-            &failure);
-        if (status < 0)
-            return error(status, failure);
-        return decisions;
+        return detail::given<std::vector<decision>>([&](std::vector<decision> &into, sprag_error **failure) {
+            into.resize(keys.size());
+            return sprag_limiter_check_batch(get(), keys.data(), keys.size(), cost, nullptr,
+                                             into.empty() ? nullptr : into.front().get(), nullptr, failure);
+        });
     }
 
     // The same, the quickest way: how many were allowed. Whether each was is written to the array allowed, which has an
     // element for each key, or may be NULL.
     result<std::size_t> allow_batch(list<bytes> keys, bool *allowed, std::uint64_t cost = 1) const {
-        std::size_t count = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status =
-            sprag_limiter_check_batch(get(), keys.data(), keys.size(), cost, allowed, nullptr, &count, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return count;
+        return detail::given<std::size_t>([&](std::size_t &into, sprag_error **failure) {
+            return sprag_limiter_check_batch(get(), keys.data(), keys.size(), cost, allowed, nullptr, &into, failure);
+        });
     }
 
     // Takes a cost of a key now, to be acted on after decision::act_after(), which is at most wait_max; else it is
@@ -985,21 +1053,19 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
     result<decision> reserve(std::string_view key, std::uint64_t cost, duration wait_max) const {
         if (wait_max.fault())
             return detail::refused("wait_max", wait_max.fault());
-        return decided([&](sprag_decision *into, sprag_error **failure) {
-            return sprag_limiter_reserve(get(), key.data(), key.size(), cost, wait_max.ns(), into, failure);
+        return detail::given<decision>([&](decision &into, sprag_error **failure) {
+            return sprag_limiter_reserve(get(), key.data(), key.size(), cost, wait_max.ns(), into.get(), failure);
         });
     }
 
     // Gives back what a check or a reservation took, for what did not take place after all: refund(std::move(decision)).
     result<sprag::refund> refund(decision of) const {
-        std::uint32_t kind = 0;
-        sprag::refund back{};
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_limiter_refund(get(), of.get(), &kind, &back.amount, &failure);
-        if (status < 0)
-            return error(status, failure);
-        back.kind = static_cast<refund_kind>(kind);
-        return back;
+        return detail::given<sprag::refund>([&](sprag::refund &into, sprag_error **failure) {
+            std::uint32_t kind = 0;
+            const sprag_status status = sprag_limiter_refund(get(), of.get(), &kind, &into.amount, failure);
+            into.kind = static_cast<refund_kind>(kind);
+            return status;
+        });
     }
 
     // Gives a key a limit of its own, in place of any that it was given before.
@@ -1019,33 +1085,23 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
 
     // The limit that a key has instead of the limiter's, as text; none if it has none.
     result<std::optional<std::string>> override_of(std::string_view key) const {
-        return detail::told_if_any<SPRAG_LIMIT_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+        return detail::limit_if_any([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
             return sprag_limiter_override_of(get(), key.data(), key.size(), text, max, size, failure);
         });
     }
 
     // Its name.
     result<std::string> name() const {
-        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+        return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
             return sprag_limiter_name(get(), text, max, size, failure);
         });
     }
 
     // The limit that it was opened with, as text.
     result<std::string> limit() const {
-        return detail::told<SPRAG_LIMIT_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+        return detail::limit([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
             return sprag_limiter_limit(get(), text, max, size, failure);
         });
-    }
-
-  private:
-    template <class Decide> static result<decision> decided(Decide &&decide) {
-        auto decided = detail::access::unset<decision>();
-        sprag_error *failure = nullptr;
-        const sprag_status status = decide(detail::access::emplace(decided).get(), &failure);
-        if (status < 0)
-            detail::access::fail(decided, error(status, failure));
-        return decided;
     }
 };
 
@@ -1133,13 +1189,9 @@ class joint_limiter : public detail::handle<sprag_joint_limiter, sprag_joint_lim
 
     // Checks a cost of a key, at most 2^26 - 1, against all limits, and takes it from all if all allow it.
     result<joint_decision> check(std::string_view key, std::uint64_t cost = 1) const {
-        auto decided = detail::access::unset<joint_decision>();
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_joint_limiter_check(get(), key.data(), key.size(), cost,
-                                                              detail::access::emplace(decided).get(), &failure);
-        if (status < 0)
-            detail::access::fail(decided, error(status, failure));
-        return decided;
+        return detail::given<joint_decision>([&](joint_decision &into, sprag_error **failure) {
+            return sprag_joint_limiter_check(get(), key.data(), key.size(), cost, into.get(), failure);
+        });
     }
 
     // The same, and only tells whether it was: the quickest.
@@ -1150,17 +1202,14 @@ class joint_limiter : public detail::handle<sprag_joint_limiter, sprag_joint_lim
 
     // A key's state, changing nothing: the decision of a check of cost 0.
     result<joint_decision> peek(std::string_view key) const {
-        joint_decision state;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_joint_limiter_peek(get(), key.data(), key.size(), state.get(), &failure);
-        if (status < 0)
-            return error(status, failure);
-        return state;
+        return detail::given<joint_decision>([&](joint_decision &into, sprag_error **failure) {
+            return sprag_joint_limiter_peek(get(), key.data(), key.size(), into.get(), failure);
+        });
     }
 
     // Its name.
     result<std::string> name() const {
-        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+        return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
             return sprag_joint_limiter_name(get(), text, max, size, failure);
         });
     }
@@ -1170,8 +1219,45 @@ class joint_limiter : public detail::handle<sprag_joint_limiter, sprag_joint_lim
 
     // The limit at a place, from 0, as text; none past the last.
     result<std::optional<std::string>> limit(std::size_t place) const {
-        return detail::told_if_any<SPRAG_LIMIT_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+        return detail::limit_if_any([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
             return sprag_joint_limiter_limit(get(), place, text, max, size, failure);
+        });
+    }
+};
+
+/*
+ * CONCURRENCY LIMITERS
+ */
+
+// At most so many at once of each key: see space::concurrency().
+class concurrency : public detail::handle<sprag_concurrency, sprag_concurrency_close> {
+  public:
+    using handle::handle;
+
+    // What a key can have at once, as a semaphore. Its holds are leased for ttl, 1 ms to 366 days; for 30 s if none is given.
+    result<semaphore> key(std::string_view key) const { return key_for(key, 0); }
+    result<semaphore> key(std::string_view key, duration ttl) const {
+        return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return key_for(key, ttl_ns); });
+    }
+
+    // How many each key can have at once now.
+    result<std::uint32_t> permits() const {
+        return detail::given<std::uint32_t>([&](std::uint32_t &into, sprag_error **failure) {
+            return sprag_concurrency_permits(get(), &into, failure);
+        });
+    }
+
+    // Its name.
+    result<std::string> name() const {
+        return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_concurrency_name(get(), text, max, size, failure);
+        });
+    }
+
+  private:
+    result<semaphore> key_for(std::string_view key, std::uint64_t ttl_ns) const {
+        return detail::opened<semaphore>([&](sprag_semaphore **raw, sprag_error **failure) {
+            return sprag_concurrency_key(get(), key.data(), key.size(), ttl_ns, raw, failure);
         });
     }
 };
@@ -1197,58 +1283,46 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
 
     // Adds delta, which may be negative; the sum.
     result<std::int64_t> add(std::int64_t delta) const {
-        std::int64_t sum = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_counter_add(get(), delta, &sum, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return sum;
+        return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
+            return sprag_counter_add(get(), delta, &into, failure);
+        });
     }
 
     // Adds delta if the sum is at least min and at most max; change::number is the sum then, else what the counter is at.
     result<change> add_within(std::int64_t delta, std::int64_t min, std::int64_t max) const {
-        change of{};
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_counter_add_within(get(), delta, min, max, &of.number, &failure);
-        if (status < 0)
-            return error(status, failure);
-        of.is_made = status == SPRAG_OK;
-        return of;
+        return detail::given<change>([&](change &into, sprag_error **failure) {
+            const sprag_status status = sprag_counter_add_within(get(), delta, min, max, &into.number, failure);
+            into.is_made = status == SPRAG_OK;
+            return status;
+        });
     }
 
     // The number; nothing is created by looking.
     result<std::int64_t> number() const {
-        std::int64_t number = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_counter_get(get(), &number, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return number;
+        return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
+            return sprag_counter_get(get(), &into, failure);
+        });
     }
 
     // Sets the number; what it was.
     result<std::int64_t> swap(std::int64_t number) const {
-        std::int64_t was = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_counter_swap(get(), number, &was, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return was;
+        return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
+            return sprag_counter_swap(get(), number, &into, failure);
+        });
     }
 
     // Sets the number if it is the expected one; change::number is what it was.
     result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
-        std::int64_t was = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_counter_compare_exchange(get(), expected, number, &was, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return change{status == SPRAG_OK, was};
+        return detail::given<change>([&](change &into, sprag_error **failure) {
+            const sprag_status status = sprag_counter_compare_exchange(get(), expected, number, &into.number, failure);
+            into.is_made = status == SPRAG_OK;
+            return status;
+        });
     }
 
     // Its name.
     result<std::string> name() const {
-        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+        return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
             return sprag_counter_name(get(), text, max, size, failure);
         });
     }
@@ -1274,38 +1348,248 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
 
     // The number; nothing is created by looking.
     result<std::int64_t> number() const {
-        std::int64_t number = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_striped_counter_get(get(), &number, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return number;
+        return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
+            return sprag_striped_counter_get(get(), &into, failure);
+        });
     }
 
     // Sets the number; what it was.
     result<std::int64_t> swap(std::int64_t number) const {
-        std::int64_t was = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_striped_counter_swap(get(), number, &was, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return was;
+        return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
+            return sprag_striped_counter_swap(get(), number, &into, failure);
+        });
     }
 
     // Sets the number if it is the expected one; change::number is what it was.
     result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
-        std::int64_t was = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_striped_counter_compare_exchange(get(), expected, number, &was, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return change{status == SPRAG_OK, was};
+        return detail::given<change>([&](change &into, sprag_error **failure) {
+            const sprag_status status = sprag_striped_counter_compare_exchange(get(), expected, number, &into.number, failure);
+            into.is_made = status == SPRAG_OK;
+            return status;
+        });
     }
 
     // Its name.
     result<std::string> name() const {
-        return detail::told<SPRAG_NAME_BYTES_MAX>([&](char *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+        return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
             return sprag_striped_counter_name(get(), text, max, size, failure);
+        });
+    }
+};
+
+/*
+ * IDEMPOTENCY KEYS
+ */
+
+// An attempt of one's own at an idempotency key. Destroyed unfinished, it frees the key at once, and the next one is told. One
+// that is default-constructed, moved from, finished, abandoned or detached is empty.
+class attempt {
+  public:
+    attempt() noexcept { clear(); }
+
+    attempt(attempt &&other) noexcept { take(other); }
+
+    // Ends unfinished what this had before.
+    attempt &operator=(attempt &&other) noexcept {
+        if (this != &other) {
+            end();
+            take(other);
+        }
+        return *this;
+    }
+
+    attempt(const attempt &) = delete;
+    attempt &operator=(const attempt &) = delete;
+
+    ~attempt() { end(); }
+
+    // Whether it is not empty; says nothing about its deadline.
+    explicit operator bool() const noexcept { return raw_.private_state != 0; }
+
+    // Higher than that of every earlier attempt at the key, and below 2^53, for a fence. 0 if it is empty.
+    [[nodiscard]] std::uint64_t token() const noexcept { return raw_.token; }
+
+    // Whether an attempt before this one ended unfinished, so that its work may have been done in part.
+    [[nodiscard]] bool is_after_unfinished() const noexcept { return sprag_attempt_is_after_unfinished(&raw_); }
+
+    // Whether the deadline is still to come, by this process's own clock.
+    [[nodiscard]] bool is_valid() const noexcept { return sprag_attempt_is_valid(&raw_); }
+
+    // Whether the key is still this attempt's, by the shared word.
+    [[nodiscard]] bool is_held() const noexcept { return sprag_attempt_is_held(&raw_); }
+
+    // What is left until the deadline; 0 once it has passed.
+    [[nodiscard]] std::chrono::nanoseconds deadline_left() const noexcept {
+        return detail::time_of(sprag_attempt_deadline_left_ns(&raw_)).value_or(std::chrono::nanoseconds::max());
+    }
+
+    // Stores the result, 0 to 1,024 bytes, for keep_for, 1 ms to 366 days: from then on everybody is given it. The attempt is
+    // empty then, and after SPRAG_ERROR_LOST; with any other error it goes on.
+    result<void> finish(std::string_view result_bytes, duration keep_for) {
+        if (keep_for.fault())
+            return detail::refused("keep_for", keep_for.fault());
+        sprag_error *failure = nullptr;
+        return detail::done(
+            sprag_attempt_finish(&raw_, result_bytes.data(), result_bytes.size(), keep_for.ns(), &failure), failure);
+    }
+
+    // Frees the key at once, as if this attempt had not been. Leaves it empty.
+    result<void> abandon() {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_attempt_abandon(&raw_, &failure), failure);
+    }
+
+    // Starts the time until the deadline anew, from now, with the length it had.
+    result<void> renew() {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_attempt_renew(&raw_, &failure), failure);
+    }
+
+    // The same with another length: 1 ms to 366 days.
+    result<void> extend(duration ttl) {
+        if (ttl.fault())
+            return detail::refused("ttl", ttl.fault());
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_attempt_extend(&raw_, ttl.ns(), &failure), failure);
+    }
+
+    // Lets it go on without this process, until its deadline, or until somebody ends it by the token that is given. Leaves it
+    // empty.
+    result<std::uint64_t> detach() {
+        return detail::given<std::uint64_t>([&](std::uint64_t &into, sprag_error **failure) {
+            return sprag_attempt_detach(&raw_, &into, failure);
+        });
+    }
+
+    // The C library's value, still owned by this.
+    [[nodiscard]] sprag_attempt *get() noexcept { return &raw_; }
+    [[nodiscard]] const sprag_attempt *get() const noexcept { return &raw_; }
+
+  private:
+    void clear() noexcept {
+        raw_.token = 0;
+        raw_.private_state = 0;
+    }
+
+    void take(attempt &other) noexcept {
+        if (other) {
+            raw_ = other.raw_;
+            other.clear();
+        } else {
+            clear();
+        }
+    }
+
+    void end() noexcept {
+        if (*this)
+            sprag_attempt_close(&raw_);
+    }
+
+    sprag_attempt raw_;
+};
+
+// How it stands with an idempotency key.
+enum class standing {
+    // Nobody began, or whoever did abandoned it, or the result is no longer kept.
+    none,
+    // The caller's own attempt is under way: only once::begin() says so.
+    started,
+    // Another attempt is under way.
+    in_progress,
+    // It was done before.
+    done,
+    // The last attempt ended unfinished.
+    unfinished,
+};
+
+// What is known of an idempotency key.
+struct once_status {
+    sprag::standing standing = sprag::standing::none;
+    // The caller's own attempt if it was started; else empty.
+    sprag::attempt attempt;
+    // The result if it is done.
+    std::string result;
+    // In progress: what is left until the attempt's deadline. Done: for how much longer the result is kept at least.
+    std::chrono::nanoseconds left{0};
+    // In progress: the owner's process id in its own namespace; 0 if it is not known.
+    std::uint32_t holder_pid = 0;
+};
+
+// An idempotency key: see space::once().
+class once : public detail::handle<sprag_once, sprag_once_close> {
+  public:
+    using handle::handle;
+
+    // Begins at the key, if it is new or its last attempt is over: it is started, and the caller's for ttl, 1 ms to 366 days.
+    // Else it is in progress or done.
+    result<once_status> begin(duration ttl) const {
+        if (ttl.fault())
+            return detail::refused("ttl", ttl.fault());
+        return standing_by([&](sprag_attempt *attempt, sprag_progress *progress, char *text, std::size_t *size,
+                               sprag_error **failure) {
+            return sprag_once_begin(get(), ttl.ns(), attempt, progress, text, SPRAG_RESULT_BYTES_MAX, size, failure);
+        });
+    }
+
+    // How it stands with the key; creates nothing.
+    result<once_status> status() const {
+        return standing_by([&](sprag_attempt *, sprag_progress *progress, char *text, std::size_t *size,
+                               sprag_error **failure) {
+            return sprag_once_status(get(), progress, text, SPRAG_RESULT_BYTES_MAX, size, failure);
+        });
+    }
+
+    // attempt::finish() by the attempt's token, whoever began it: the other half of attempt::detach().
+    result<void> finish_token(std::uint64_t token, std::string_view result_bytes, duration keep_for) const {
+        if (keep_for.fault())
+            return detail::refused("keep_for", keep_for.fault());
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_once_finish_token(get(), token, result_bytes.data(), result_bytes.size(), keep_for.ns(),
+                                                    &failure),
+                            failure);
+    }
+
+    // attempt::abandon() by the attempt's token, whoever began it.
+    result<void> abandon_token(std::uint64_t token) const {
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_once_abandon_token(get(), token, &failure), failure);
+    }
+
+    // attempt::extend() by the attempt's token, whoever began it.
+    result<void> extend_token(std::uint64_t token, duration ttl) const {
+        if (ttl.fault())
+            return detail::refused("ttl", ttl.fault());
+        sprag_error *failure = nullptr;
+        return detail::done(sprag_once_extend_token(get(), token, ttl.ns(), &failure), failure);
+    }
+
+    // The key.
+    result<std::string> key() const {
+        return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
+            return sprag_once_key(get(), text, max, size, failure);
+        });
+    }
+
+  private:
+    template <class Ask> static result<once_status> standing_by(Ask &&ask) {
+        return detail::given<once_status>([&](once_status &into, sprag_error **failure) {
+            char text[SPRAG_RESULT_BYTES_MAX];
+            std::size_t size = 0;
+            sprag_progress progress{};
+            const sprag_status status = ask(into.attempt.get(), &progress, text, &size, failure);
+            if (status == SPRAG_OK)
+                into.standing = standing::started;
+            else if (status == SPRAG_IN_PROGRESS)
+                into.standing = standing::in_progress;
+            else if (status == SPRAG_DONE)
+                into.standing = standing::done;
+            else if (status == SPRAG_UNFINISHED)
+                into.standing = standing::unfinished;
+            if (status == SPRAG_DONE)
+                into.result.assign(text, size);
+            into.left = detail::time_of(progress.left_ns).value_or(std::chrono::nanoseconds::max());
+            into.holder_pid = progress.holder_pid;
+            return status;
         });
     }
 };
@@ -1347,12 +1631,9 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
 
     // The partition that a lock's name falls into, from 0.
     result<std::uint32_t> partition_of(std::string_view name) const {
-        std::uint32_t partition = 0;
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_space_partition_of(get(), name.data(), name.size(), &partition, &failure);
-        if (status < 0)
-            return error(status, failure);
-        return partition;
+        return detail::given<std::uint32_t>([&](std::uint32_t &into, sprag_error **failure) {
+            return sprag_space_partition_of(get(), name.data(), name.size(), &into, failure);
+        });
     }
 
     // Makes an owner.
@@ -1364,31 +1645,62 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     // The lock of a name. Its holds are leased for ttl, 1 ms to 366 days; for 30 s if none is given.
     result<sprag::lock> lock(std::string_view name) const { return lock_for(name, 0); }
     result<sprag::lock> lock(std::string_view name, duration ttl) const {
-        return leased(ttl, [&](std::uint64_t ttl_ns) { return lock_for(name, ttl_ns); });
+        return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return lock_for(name, ttl_ns); });
     }
 
     // The locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order they are named.
     result<sprag::lock> locks(list<bytes> names) const { return locks_for(names, 0); }
     result<sprag::lock> locks(list<bytes> names, duration ttl) const {
-        return leased(ttl, [&](std::uint64_t ttl_ns) { return locks_for(names, ttl_ns); });
+        return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return locks_for(names, ttl_ns); });
     }
 
     // The lock of a partition, from 0, which excludes the locks of all names in it.
     result<sprag::lock> partition(std::uint32_t partition) const { return partition_for(partition, 0); }
     result<sprag::lock> partition(std::uint32_t partition, duration ttl) const {
-        return leased(ttl, [&](std::uint64_t ttl_ns) { return partition_for(partition, ttl_ns); });
+        return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return partition_for(partition, ttl_ns); });
     }
 
     // The lock of the table, which excludes all others.
     result<sprag::lock> table() const { return table_for(0); }
     result<sprag::lock> table(duration ttl) const {
-        return leased(ttl, [&](std::uint64_t ttl_ns) { return table_for(ttl_ns); });
+        return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return table_for(ttl_ns); });
     }
 
     // The fence of a name. It is created when it first admits a token.
     result<sprag::fence> fence(std::string_view name) const {
         return named<sprag::fence>(name, sprag_fence_open);
     }
+
+    // The semaphore of a name, which has so many permits: 1 to 16,777,215. Its holds are leased for ttl, 1 ms to 366 days; for
+    // 30 s if none is given.
+    result<sprag::semaphore> semaphore(std::string_view name, std::uint32_t permits) const {
+        return semaphore_for(name, permits, 0);
+    }
+    result<sprag::semaphore> semaphore(std::string_view name, std::uint32_t permits, duration ttl) const {
+        return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return semaphore_for(name, permits, ttl_ns); });
+    }
+
+    // The concurrency limiter of a name, created if there is none: of each key at most so many permits are held at once, 1
+    // to 16,777,215.
+    result<sprag::concurrency> concurrency(std::string_view name, std::uint32_t permits, define as = define::same) const {
+        // C takes 0 for whatever it allows.
+        if (permits == 0)
+            return detail::zero("permits");
+        return detail::opened<sprag::concurrency>([&](sprag_concurrency **raw, sprag_error **failure) {
+            return sprag_concurrency_open(get(), name.data(), name.size(), permits, static_cast<std::uint32_t>(as), raw,
+                                          failure);
+        });
+    }
+
+    // The concurrency limiter of a name, whatever it allows; none if there is none.
+    result<std::optional<sprag::concurrency>> find_concurrency(std::string_view name) const {
+        return detail::found<sprag::concurrency>([&](sprag_concurrency **raw, sprag_error **failure) {
+            return sprag_concurrency_open(get(), name.data(), name.size(), 0, 0, raw, failure);
+        });
+    }
+
+    // The idempotency key. Nothing is created before somebody begins.
+    result<sprag::once> once(std::string_view key) const { return named<sprag::once>(key, sprag_once_open); }
 
     // The counter of a name. Nothing is created before it is changed.
     result<sprag::counter> counter(std::string_view name) const { return named<sprag::counter>(name, sprag_counter_open); }
@@ -1411,21 +1723,20 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
 
     // The limiter of a name, whatever its limit; none if there is none.
     result<std::optional<sprag::limiter>> find_limiter(std::string_view name) const {
-        return found<sprag::limiter>([&](sprag_limiter **raw, sprag_error **failure) {
+        return detail::found<sprag::limiter>([&](sprag_limiter **raw, sprag_error **failure) {
             return sprag_limiter_open(get(), name.data(), name.size(), nullptr, 0, raw, failure);
         });
     }
 
     // Checks 1 to 8 limiters in one call: all are allowed and all is taken, or nothing is taken anywhere.
     result<decisions> check_all(list<check> checks) const {
-        decisions of{false, std::vector<decision>(checks.size())};
-        sprag_error *failure = nullptr;
-        const sprag_status status = sprag_space_check_all(get(), checks.data(), checks.size(),
-                                                          of.each.empty() ? nullptr : of.each.front().get(), &failure);
-        if (status < 0)
-            return error(status, failure);
-        of.is_allowed = status == SPRAG_OK;
-        return of;
+        return detail::given<decisions>([&](decisions &into, sprag_error **failure) {
+            into.each.resize(checks.size());
+            const sprag_status status = sprag_space_check_all(get(), checks.data(), checks.size(),
+                                                              into.each.empty() ? nullptr : into.each.front().get(), failure);
+            into.is_allowed = status == SPRAG_OK;
+            return status;
+        });
     }
 
     // The same, and only tells whether all were: the quickest.
@@ -1448,21 +1759,10 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
             [&](auto **raw, sprag_error **failure) { return opens(get(), name.data(), name.size(), raw, failure); });
     }
 
-    // What an open call gives that may find nothing.
-    template <class T, class Open> static result<std::optional<T>> found(Open &&opens) {
-        auto opened = detail::opened<T>(opens);
-        if (!opened)
-            return opened.error();
-        return *opened ? std::optional<T>(*std::move(opened)) : std::nullopt;
-    }
-
-    // Opens a lock with a lease that was given: 0 is none, though C takes it for the default.
-    template <class Open> static result<sprag::lock> leased(duration ttl, Open &&opens) {
-        if (ttl.fault())
-            return detail::refused("ttl", ttl.fault());
-        if (ttl.ns() == 0)
-            return detail::zero("ttl");
-        return opens(ttl.ns());
+    result<sprag::semaphore> semaphore_for(std::string_view name, std::uint32_t permits, std::uint64_t ttl_ns) const {
+        return detail::opened<sprag::semaphore>([&](sprag_semaphore **raw, sprag_error **failure) {
+            return sprag_semaphore_open(get(), name.data(), name.size(), permits, ttl_ns, raw, failure);
+        });
     }
 
     result<sprag::lock> lock_for(std::string_view name, std::uint64_t ttl_ns) const {
