@@ -14,19 +14,22 @@
  *
  * What a call means, its bounds and its cost are in sprag.h, by the same noun and verb; here is what C++ adds.
  *
- * RESULTS. A call that can fail gives a result<T>: a T, or an error. An ordinary outcome is none: not to get a lock in time
- * is an empty std::optional, not to be allowed is false. Either ask (if (result) use(*result); else log(result.error());), or
- * say result.value(), which throws sprag::exception, and is there where exceptions are enabled.
+ * RESULTS. A call that can fail gives a result<T>: a T, or an error. An ordinary outcome is none: not to get a
+ * lock in time is an empty std::optional, not to be allowed is false. Either ask (if (result) use(*result); else
+ * log(result.error());), or say result.value(), which throws sprag::exception, and is there where exceptions are
+ * enabled.
  *
- * OWNERSHIP. All types but errors and results are moved and not copied. A hold is released when it is destroyed. Handles may be
- * destroyed in any order, before their holds too. A call on what was moved from, released or default-constructed is an
- * error (SPRAG_ERROR_NULL or SPRAG_ERROR_EMPTY), never a crash. get() is the C library's pointer, for what is only there.
+ * OWNERSHIP. All types but errors and results are moved and not copied. A hold is released when it is destroyed.
+ * Handles may be destroyed in any order, before their holds too. A call on what was moved from, released or
+ * default-constructed is an error (SPRAG_ERROR_NULL or SPRAG_ERROR_EMPTY), never a crash. get() is the C library's
+ * pointer, for what is only there.
  *
- * THREADS. Handles (spaces, locks, limiters and the like) may be used by any thread at any time, as const references, but are
- * moved and destroyed by one. Holds, attempts and decisions are for one thread at a time.
+ * THREADS. Handles (spaces, locks, limiters and the like) may be used by any thread at any time, as const
+ * references, but are moved and destroyed by one. Holds, attempts and decisions are for one thread at a time.
  *
- * DURATIONS. Any std::chrono::duration, rounded to the nearest nanosecond, to at least one if it is positive. What is negative,
- * not a number, or 2^64 - 1 nanoseconds and more, is an error that names the argument. sprag::forever is for timeouts.
+ * DURATIONS. Any std::chrono::duration, rounded to the nearest nanosecond, to at least one if it is positive. What
+ * is negative, not a number, or 2^64 - 1 nanoseconds and more, is an error that names the argument. sprag::forever
+ * is for timeouts.
  */
 
 #ifndef SPRAG_HPP
@@ -107,7 +110,9 @@ class error {
     [[nodiscard]] std::uint64_t token() const noexcept { return details() ? sprag_error_token(details()) : 0; }
 
     // The highest token that the fence had admitted when it found one stale; 0 if this is no such error.
-    [[nodiscard]] std::uint64_t highest_token() const noexcept { return details() ? sprag_error_highest_token(details()) : 0; }
+    [[nodiscard]] std::uint64_t highest_token() const noexcept {
+        return details() ? sprag_error_highest_token(details()) : 0;
+    }
 
   private:
     struct freed {
@@ -238,12 +243,12 @@ struct forever_t {
 // A timeout that never ends.
 inline constexpr forever_t forever{};
 
-// A duration as the library takes it. Made from any std::chrono::duration, or from sprag::forever; one that cannot be had is
-// told by the call that it is given to.
+// A duration as the library takes it. Made from any std::chrono::duration, or from sprag::forever; one that cannot
+// be had is told by the call that it is given to.
 class duration {
   public:
-    template <class Rep, class Period>
-    constexpr duration(std::chrono::duration<Rep, Period> of) noexcept : duration(of.count(), Period{}) {}
+    template <class Rep, class Period> constexpr duration(std::chrono::duration<Rep, Period> of) noexcept
+        : duration(of.count(), Period{}) {}
 
     constexpr duration(forever_t) noexcept : ns_(SPRAG_FOREVER) {}
 
@@ -259,12 +264,13 @@ class duration {
         static_assert(std::is_arithmetic_v<Rep>, "convert the duration to one of an arithmetic type first");
         // A count is factor / divisor nanoseconds, in lowest terms.
         constexpr std::intmax_t common = std::gcd(std::nano::den, Den);
-        static_assert(Num <= INTMAX_MAX / (std::nano::den / common), "the period is too long to be told in nanoseconds");
+        static_assert(Num <= INTMAX_MAX / (std::nano::den / common),
+                      "the period is too long to be told in nanoseconds");
         constexpr auto factor = static_cast<std::uint64_t>(Num * (std::nano::den / common));
         constexpr auto divisor = static_cast<std::uint64_t>(Den / common);
         if constexpr (std::is_floating_point_v<Rep>) {
-            const long double exact =
-                static_cast<long double>(count) * static_cast<long double>(factor) / static_cast<long double>(divisor);
+            const long double exact = static_cast<long double>(count) * static_cast<long double>(factor) /
+                                      static_cast<long double>(divisor);
             if (count != count)
                 fault_ = "is not a number";
             else if (count < 0)
@@ -327,7 +333,8 @@ struct access {
 // The error of a duration that the call cannot take.
 inline error refused(const char *argument, const char *fault) {
     return {SPRAG_ERROR_OUT_OF_RANGE,
-            std::string(argument) + ' ' + fault + "; it must be less than 2^64 - 1 nanoseconds, and not negative", argument};
+            std::string(argument) + ' ' + fault + "; it must be less than 2^64 - 1 nanoseconds, and not negative",
+            argument};
 }
 
 // The error of a 0 that C would take for a default.
@@ -342,8 +349,8 @@ inline result<std::string> text(std::string_view of, const char *argument) {
     return std::string(of);
 }
 
-// What a call without anything to give came to. The failure is taken by reference, since the call that writes it is the other
-// argument.
+// What a call without anything to give came to. The failure is taken by reference, since the call that writes it
+// is the other argument.
 inline result<void> done(sprag_status status, sprag_error *const &failure) {
     if (status < 0)
         return error(status, failure);
@@ -400,8 +407,12 @@ template <std::size_t Max, class Tell> auto telling(Tell tell) {
     };
 }
 
-template <class Tell> result<std::string> name(Tell tell) { return given<std::string>(telling<SPRAG_NAME_BYTES_MAX>(tell)); }
-template <class Tell> result<std::string> limit(Tell tell) { return given<std::string>(telling<SPRAG_LIMIT_BYTES_MAX>(tell)); }
+template <class Tell> result<std::string> name(Tell tell) {
+    return given<std::string>(telling<SPRAG_NAME_BYTES_MAX>(tell));
+}
+template <class Tell> result<std::string> limit(Tell tell) {
+    return given<std::string>(telling<SPRAG_LIMIT_BYTES_MAX>(tell));
+}
 template <class Tell> result<std::optional<std::string>> limit_if_any(Tell tell) {
     return given_if_any<std::string>(telling<SPRAG_LIMIT_BYTES_MAX>(tell));
 }
@@ -439,7 +450,9 @@ template <class T, class Open> auto opening(Open opens) {
 }
 
 template <class T, class Open> result<T> opened(Open opens) { return given<T>(opening<T>(opens)); }
-template <class T, class Open> result<std::optional<T>> found(Open opens) { return given_if_any<T>(opening<T>(opens)); }
+template <class T, class Open> result<std::optional<T>> found(Open opens) {
+    return given_if_any<T>(opening<T>(opens));
+}
 
 // Opens what has a lease that was given: 0 is none, though C takes it for the default.
 template <class Open> auto leased(duration ttl, Open &&opens) -> decltype(opens(std::uint64_t{})) {
@@ -467,14 +480,14 @@ struct bytes : sprag_bytes {
     bytes(std::string_view text, int) noexcept : sprag_bytes{text.data(), text.size()} {}
 };
 
-// Several values that a call reads: braces around them, or a container that has them one after another (std::vector, std::array,
-// std::span).
+// Several values that a call reads: braces around them, or a container that has them one after another
+// (std::vector, std::array, std::span).
 template <class T> class list {
   public:
     list(std::initializer_list<T> of) noexcept : list(of.begin(), of.size()) {}
 
-    template <class Container,
-              class = std::enable_if_t<std::is_convertible_v<decltype(std::declval<const Container &>().data()), const T *>>>
+    template <class Container, class = std::enable_if_t<std::is_convertible_v<
+                                   decltype(std::declval<const Container &>().data()), const T *>>>
     list(const Container &of) noexcept : list(of.data(), of.size()) {}
 
     list(const T *first, std::size_t count) noexcept : data_(first), size_(count) {}
@@ -503,9 +516,7 @@ class manual_clock : public detail::handle<sprag_clock, sprag_clock_close> {
     using handle::handle;
 
     // A clock that shows 2026-01-01T00:00:00Z.
-    static result<manual_clock> make() {
-        return detail::opened<manual_clock>(sprag_clock_open);
-    }
+    static result<manual_clock> make() { return detail::opened<manual_clock>(sprag_clock_open); }
 
     // Moves it forward.
     result<void> advance(duration by) const {
@@ -518,9 +529,11 @@ class manual_clock : public detail::handle<sprag_clock, sprag_clock_close> {
     }
 
     // What it shows.
-    [[nodiscard]] std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds> now() const noexcept {
+    [[nodiscard]] std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>
+    now() const noexcept {
         const auto ns = static_cast<std::int64_t>(sprag_clock_unix_ns(get()));
-        return std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>(std::chrono::nanoseconds(ns));
+        return std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>(
+            std::chrono::nanoseconds(ns));
     }
 };
 
@@ -538,8 +551,8 @@ class owner : public detail::handle<sprag_owner, sprag_owner_close> {
  * HOLDS
  */
 
-// What was acquired, of a lock or of a semaphore. Released when it is destroyed, whatever comes of that: say release() to be
-// told. One that is default-constructed, moved from, released or detached is empty.
+// What was acquired, of a lock or of a semaphore. Released when it is destroyed, whatever comes of that: say
+// release() to be told. One that is default-constructed, moved from, released or detached is empty.
 class hold {
   public:
     hold() noexcept { clear(); }
@@ -568,14 +581,15 @@ class hold {
 
     // The tokens of a hold of several locks, in the order in which those were named.
     [[nodiscard]] result<std::vector<std::uint64_t>> tokens() const {
-        return detail::given<std::vector<std::uint64_t>>([&](std::vector<std::uint64_t> &into, sprag_error **failure) {
-            std::size_t count = 0;
-            const sprag_status status = sprag_hold_tokens(&raw_, nullptr, 0, &count, failure);
-            if (status < 0)
-                return status;
-            into.resize(count);
-            return sprag_hold_tokens(&raw_, into.data(), count, &count, failure);
-        });
+        return detail::given<std::vector<std::uint64_t>>(
+            [&](std::vector<std::uint64_t> &into, sprag_error **failure) {
+                std::size_t count = 0;
+                const sprag_status status = sprag_hold_tokens(&raw_, nullptr, 0, &count, failure);
+                if (status < 0)
+                    return status;
+                into.resize(count);
+                return sprag_hold_tokens(&raw_, into.data(), count, &count, failure);
+            });
     }
 
     // Whether the lease still runs, by this process's own clock.
@@ -592,7 +606,8 @@ class hold {
         return detail::time_of(sprag_hold_lease_left_ns(&raw_)).value_or(std::chrono::nanoseconds::max());
     }
 
-    // Releases it, and leaves it empty also where that fails: SPRAG_ERROR_LOST if somebody else has taken it since.
+    // Releases it, and leaves it empty also where that fails: SPRAG_ERROR_LOST if somebody else has taken it
+    // since.
     result<void> release() {
         sprag_error *failure = nullptr;
         return detail::done(sprag_hold_release(&raw_, &failure), failure);
@@ -612,20 +627,21 @@ class hold {
         return detail::done(sprag_hold_extend(&raw_, ttl.ns(), &failure), failure);
     }
 
-    // Has the lease renewed in the background, by a thread of the library's, until the hold is released or lost, or at_most is
-    // over.
-    result<void> keep_alive(duration at_most = std::chrono::hours(24)) { return keep_alive(at_most, nullptr, nullptr, nullptr); }
+    // Has the lease renewed in the background, by a thread of the library's, until the hold is released or lost,
+    // or at_most is over.
+    result<void> keep_alive(duration at_most = std::chrono::hours(24)) {
+        return keep_alive(at_most, nullptr, nullptr, nullptr);
+    }
 
-    // The same; on_lost(token) is called once if the hold is lost, in that thread, which renews all holds of the space: it must
-    // neither block nor throw. It is destroyed once it can't be called any more, in whichever thread.
+    // The same; on_lost(token) is called once if the hold is lost, in that thread, which renews all holds of the
+    // space: it must neither block nor throw. It is destroyed once it can't be called any more, in whichever
+    // thread.
     template <class OnLost, class = std::enable_if_t<std::is_invocable_v<OnLost &, std::uint64_t>>>
     result<void> keep_alive(OnLost on_lost, duration at_most = std::chrono::hours(24)) {
         auto context = std::make_unique<OnLost>(std::move(on_lost));
         auto kept = keep_alive(
-            at_most,
-            [](std::uint64_t token, void *of) noexcept { (*static_cast<OnLost *>(of))(token); },
-            context.get(),
-            [](void *of) noexcept { delete static_cast<OnLost *>(of); });
+            at_most, [](std::uint64_t token, void *of) noexcept { (*static_cast<OnLost *>(of))(token); },
+            context.get(), [](void *of) noexcept { delete static_cast<OnLost *>(of); });
         if (kept)
             static_cast<void>(context.release()); // The library's now.
         return kept;
@@ -651,12 +667,11 @@ class hold {
         return detail::done(sprag_hold_downgrade(&raw_, &failure), failure);
     }
 
-    // Lets what is held live on without this process, until its lease ends or somebody releases it by the token that is
-    // given. Leaves the hold empty.
+    // Lets what is held live on without this process, until its lease ends or somebody releases it by the token
+    // that is given. Leaves the hold empty.
     result<std::uint64_t> detach() {
-        return detail::given<std::uint64_t>([&](std::uint64_t &into, sprag_error **failure) {
-            return sprag_hold_detach(&raw_, &into, failure);
-        });
+        return detail::given<std::uint64_t>(
+            [&](std::uint64_t &into, sprag_error **failure) { return sprag_hold_detach(&raw_, &into, failure); });
     }
 
     // The C library's value, still owned by this.
@@ -684,7 +699,8 @@ class hold {
             sprag_hold_release(&raw_, nullptr);
     }
 
-    result<void> keep_alive(duration at_most, void (*on_lost)(std::uint64_t, void *), void *context, void (*free_context)(void *)) {
+    result<void> keep_alive(duration at_most, void (*on_lost)(std::uint64_t, void *), void *context,
+                            void (*free_context)(void *)) {
         if (at_most.fault())
             return detail::refused("at_most", at_most.fault());
         if (at_most.ns() == 0)
@@ -716,8 +732,8 @@ struct acquire_options {
     sprag::mode mode = sprag::mode::exclusive;
 };
 
-// The lock of a name, of several, of a partition or of the table: see space::lock() and what follows it. Not re-entrant but
-// for an owner.
+// The lock of a name, of several, of a partition or of the table: see space::lock() and what follows it. Not
+// re-entrant but for an owner.
 class lock : public detail::handle<sprag_lock, sprag_lock_close> {
   public:
     using handle::handle;
@@ -728,7 +744,9 @@ class lock : public detail::handle<sprag_lock, sprag_lock_close> {
 
     // Acquires it if it can be had at once.
     result<std::optional<hold>> try_acquire() const { return acquire_within(0, nullptr); }
-    result<std::optional<hold>> try_acquire(const acquire_options &options) const { return acquire_within(0, &options); }
+    result<std::optional<hold>> try_acquire(const acquire_options &options) const {
+        return acquire_within(0, &options);
+    }
 
     // Acquires it, waiting its turn for at most timeout; nothing is left behind if it is not had by then.
     result<std::optional<hold>> acquire_for(duration timeout) const { return acquire_for(timeout, nullptr); }
@@ -755,12 +773,12 @@ class lock : public detail::handle<sprag_lock, sprag_lock_close> {
         });
     }
 
-    // Takes the lock away from whoever holds it, and notes who did it; the token that was ended, none if it was not held.
+    // Takes the lock away from whoever holds it, and notes who did it; the token that was ended, none if it was
+    // not held.
     // ("break" is a word of the language.)
     result<std::optional<std::uint64_t>> break_hold() const {
-        return detail::given_if_any<std::uint64_t>([&](std::uint64_t &into, sprag_error **failure) {
-            return sprag_lock_break(get(), &into, failure);
-        });
+        return detail::given_if_any<std::uint64_t>(
+            [&](std::uint64_t &into, sprag_error **failure) { return sprag_lock_break(get(), &into, failure); });
     }
 
   private:
@@ -796,8 +814,8 @@ class lock : public detail::handle<sprag_lock, sprag_lock_close> {
 };
 
 // Calls call(), and lets stop(), which says whether to, end the waits in it on this thread: they fail with
-// SPRAG_ERROR_STOPPED. For programs that are to act on a signal while a thread waits: the handler sets a flag, and stop reads
-// it. stop must not throw; what call throws goes through.
+// SPRAG_ERROR_STOPPED. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
+// stop reads it. stop must not throw; what call throws goes through.
 template <class Stop, class Call> result<void> interruptible(Stop &&stop, Call &&call) {
     struct inside {
         std::remove_reference_t<Call> &call;
@@ -833,7 +851,8 @@ template <class Stop, class Call> result<void> interruptible(Stop &&stop, Call &
  * FENCES
  */
 
-// The resource's side of a lock: remembers the highest token that it admitted, and rejects older ones: see space::fence().
+// The resource's side of a lock: remembers the highest token that it admitted, and rejects older ones: see
+// space::fence().
 class fence : public detail::handle<sprag_fence, sprag_fence_close> {
   public:
     using handle::handle;
@@ -858,7 +877,8 @@ class fence : public detail::handle<sprag_fence, sprag_fence_close> {
  * SEMAPHORES
  */
 
-// A number of permits, or what a key of a concurrency limiter can have at once: see space::semaphore() and concurrency::key().
+// A number of permits, or what a key of a concurrency limiter can have at once: see space::semaphore() and
+// concurrency::key().
 class semaphore : public detail::handle<sprag_semaphore, sprag_semaphore_close> {
   public:
     using handle::handle;
@@ -921,7 +941,8 @@ class semaphore : public detail::handle<sprag_semaphore, sprag_semaphore_close> 
  * LIMITERS
  */
 
-// What a limiter answered, and the key's state right after it. Default-constructed, it is empty: nothing was allowed.
+// What a limiter answered, and the key's state right after it. Default-constructed, it is empty: nothing was
+// allowed.
 class decision {
   public:
     decision() noexcept { raw_.private_state = 0; }
@@ -947,13 +968,14 @@ class decision {
     // The greatest cost that another check at the same instant would be allowed.
     [[nodiscard]] std::uint64_t remaining() const noexcept { return sprag_decision_remaining(&raw_); }
 
-    // How long to wait until the same cost would be allowed, if nobody else takes any: 0 if it was, none if it never can be.
+    // How long to wait until the same cost would be allowed, if nobody else takes any: 0 if it was, none if it
+    // never can be.
     [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after() const noexcept {
         return detail::time_of(sprag_decision_retry_after_ns(&raw_));
     }
 
-    // How long until a further check of another cost would be allowed, if nobody else takes any: 0 if it would be at once,
-    // none if it never can be.
+    // How long until a further check of another cost would be allowed, if nobody else takes any: 0 if it would be
+    // at once, none if it never can be.
     [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after_for(std::uint64_t cost) const noexcept {
         return detail::time_of(sprag_decision_retry_after_for_ns(&raw_, cost));
     }
@@ -1030,8 +1052,8 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
         });
     }
 
-    // Checks many keys, each by itself and in order: quicker than one by one where keys are many. The decisions are in the
-    // order of the keys.
+    // Checks many keys, each by itself and in order: quicker than one by one where keys are many. The decisions
+    // are in the order of the keys.
     result<std::vector<decision>> check_batch(list<bytes> keys, std::uint64_t cost = 1) const {
         return detail::given<std::vector<decision>>([&](std::vector<decision> &into, sprag_error **failure) {
             into.resize(keys.size());
@@ -1040,11 +1062,12 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
         });
     }
 
-    // The same, the quickest way: how many were allowed. Whether each was is written to the array allowed, which has an
-    // element for each key, or may be NULL.
+    // The same, the quickest way: how many were allowed. Whether each was is written to the array allowed, which
+    // has an element for each key, or may be NULL.
     result<std::size_t> allow_batch(list<bytes> keys, bool *allowed, std::uint64_t cost = 1) const {
         return detail::given<std::size_t>([&](std::size_t &into, sprag_error **failure) {
-            return sprag_limiter_check_batch(get(), keys.data(), keys.size(), cost, allowed, nullptr, &into, failure);
+            return sprag_limiter_check_batch(get(), keys.data(), keys.size(), cost, allowed, nullptr, &into,
+                                             failure);
         });
     }
 
@@ -1058,7 +1081,8 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
         });
     }
 
-    // Gives back what a check or a reservation took, for what did not take place after all: refund(std::move(decision)).
+    // Gives back what a check or a reservation took, for what did not take place after all:
+    // refund(std::move(decision)).
     result<sprag::refund> refund(decision of) const {
         return detail::given<sprag::refund>([&](sprag::refund &into, sprag_error **failure) {
             std::uint32_t kind = 0;
@@ -1074,7 +1098,8 @@ class limiter : public detail::handle<sprag_limiter, sprag_limiter_close> {
         if (!checked)
             return checked.error();
         sprag_error *failure = nullptr;
-        return detail::done(sprag_limiter_set_override(get(), key.data(), key.size(), checked->c_str(), &failure), failure);
+        return detail::done(sprag_limiter_set_override(get(), key.data(), key.size(), checked->c_str(), &failure),
+                            failure);
     }
 
     // Takes a key's override away; false if it had none.
@@ -1125,8 +1150,8 @@ struct decisions {
  * JOINT LIMITERS
  */
 
-// What a joint limiter answered, and the key's state right after it. May be copied; must not be asked once its limiter is
-// destroyed.
+// What a joint limiter answered, and the key's state right after it. May be copied; must not be asked once its
+// limiter is destroyed.
 class joint_decision {
   public:
     // An empty one: nothing was allowed.
@@ -1156,12 +1181,14 @@ class joint_decision {
     // The greatest cost that another check at the same instant would be allowed.
     [[nodiscard]] std::uint64_t remaining() const noexcept { return sprag_joint_decision_remaining(&raw_); }
 
-    // How long to wait until the same cost would be allowed, if nobody else takes any: 0 if it was, none if it never can be.
+    // How long to wait until the same cost would be allowed, if nobody else takes any: 0 if it was, none if it
+    // never can be.
     [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after() const noexcept {
         return detail::time_of(sprag_joint_decision_retry_after_ns(&raw_));
     }
 
-    // How long until a further check of another cost would be allowed: 0 if it would be at once, none if it never can be.
+    // How long until a further check of another cost would be allowed: 0 if it would be at once, none if it never
+    // can be.
     [[nodiscard]] std::optional<std::chrono::nanoseconds> retry_after_for(std::uint64_t cost) const noexcept {
         return detail::time_of(sprag_joint_decision_retry_after_for_ns(&raw_, cost));
     }
@@ -1197,7 +1224,8 @@ class joint_limiter : public detail::handle<sprag_joint_limiter, sprag_joint_lim
     // The same, and only tells whether it was: the quickest.
     result<bool> allow(std::string_view key, std::uint64_t cost = 1) const {
         sprag_error *failure = nullptr;
-        return detail::had(sprag_joint_limiter_check(get(), key.data(), key.size(), cost, nullptr, &failure), failure);
+        return detail::had(sprag_joint_limiter_check(get(), key.data(), key.size(), cost, nullptr, &failure),
+                           failure);
     }
 
     // A key's state, changing nothing: the decision of a check of cost 0.
@@ -1234,7 +1262,8 @@ class concurrency : public detail::handle<sprag_concurrency, sprag_concurrency_c
   public:
     using handle::handle;
 
-    // What a key can have at once, as a semaphore. Its holds are leased for ttl, 1 ms to 366 days; for 30 s if none is given.
+    // What a key can have at once, as a semaphore. Its holds are leased for ttl, 1 ms to 366 days; for 30 s if
+    // none is given.
     result<semaphore> key(std::string_view key) const { return key_for(key, 0); }
     result<semaphore> key(std::string_view key, duration ttl) const {
         return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return key_for(key, ttl_ns); });
@@ -1288,7 +1317,8 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
         });
     }
 
-    // Adds delta if the sum is at least min and at most max; change::number is the sum then, else what the counter is at.
+    // Adds delta if the sum is at least min and at most max; change::number is the sum then, else what the counter
+    // is at.
     result<change> add_within(std::int64_t delta, std::int64_t min, std::int64_t max) const {
         return detail::given<change>([&](change &into, sprag_error **failure) {
             const sprag_status status = sprag_counter_add_within(get(), delta, min, max, &into.number, failure);
@@ -1299,9 +1329,8 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
 
     // The number; nothing is created by looking.
     result<std::int64_t> number() const {
-        return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
-            return sprag_counter_get(get(), &into, failure);
-        });
+        return detail::given<std::int64_t>(
+            [&](std::int64_t &into, sprag_error **failure) { return sprag_counter_get(get(), &into, failure); });
     }
 
     // Sets the number; what it was.
@@ -1314,7 +1343,8 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
     // Sets the number if it is the expected one; change::number is what it was.
     result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
         return detail::given<change>([&](change &into, sprag_error **failure) {
-            const sprag_status status = sprag_counter_compare_exchange(get(), expected, number, &into.number, failure);
+            const sprag_status status =
+                sprag_counter_compare_exchange(get(), expected, number, &into.number, failure);
             into.is_made = status == SPRAG_OK;
             return status;
         });
@@ -1339,9 +1369,10 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
         return detail::done(sprag_striped_counter_add(get(), delta, &failure), failure);
     }
 
-    // Adds delta if the sum is at least min and at most max; false if not, and what the counter is at is written to number
-    // then, unless that is NULL.
-    result<bool> add_within(std::int64_t delta, std::int64_t min, std::int64_t max, std::int64_t *number = nullptr) const {
+    // Adds delta if the sum is at least min and at most max; false if not, and what the counter is at is written
+    // to number then, unless that is NULL.
+    result<bool> add_within(std::int64_t delta, std::int64_t min, std::int64_t max,
+                            std::int64_t *number = nullptr) const {
         sprag_error *failure = nullptr;
         return detail::had(sprag_striped_counter_add_within(get(), delta, min, max, number, &failure), failure);
     }
@@ -1363,7 +1394,8 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
     // Sets the number if it is the expected one; change::number is what it was.
     result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
         return detail::given<change>([&](change &into, sprag_error **failure) {
-            const sprag_status status = sprag_striped_counter_compare_exchange(get(), expected, number, &into.number, failure);
+            const sprag_status status =
+                sprag_striped_counter_compare_exchange(get(), expected, number, &into.number, failure);
             into.is_made = status == SPRAG_OK;
             return status;
         });
@@ -1381,8 +1413,8 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
  * IDEMPOTENCY KEYS
  */
 
-// An attempt of one's own at an idempotency key. Destroyed unfinished, it frees the key at once, and the next one is told. One
-// that is default-constructed, moved from, finished, abandoned or detached is empty.
+// An attempt of one's own at an idempotency key. Destroyed unfinished, it frees the key at once, and the next one
+// is told. One that is default-constructed, moved from, finished, abandoned or detached is empty.
 class attempt {
   public:
     attempt() noexcept { clear(); }
@@ -1423,14 +1455,15 @@ class attempt {
         return detail::time_of(sprag_attempt_deadline_left_ns(&raw_)).value_or(std::chrono::nanoseconds::max());
     }
 
-    // Stores the result, 0 to 1,024 bytes, for keep_for, 1 ms to 366 days: from then on everybody is given it. The attempt is
-    // empty then, and after SPRAG_ERROR_LOST; with any other error it goes on.
+    // Stores the result, 0 to 1,024 bytes, for keep_for, 1 ms to 366 days: from then on everybody is given it. The
+    // attempt is empty then, and after SPRAG_ERROR_LOST; with any other error it goes on.
     result<void> finish(std::string_view result_bytes, duration keep_for) {
         if (keep_for.fault())
             return detail::refused("keep_for", keep_for.fault());
         sprag_error *failure = nullptr;
         return detail::done(
-            sprag_attempt_finish(&raw_, result_bytes.data(), result_bytes.size(), keep_for.ns(), &failure), failure);
+            sprag_attempt_finish(&raw_, result_bytes.data(), result_bytes.size(), keep_for.ns(), &failure),
+            failure);
     }
 
     // Frees the key at once, as if this attempt had not been. Leaves it empty.
@@ -1453,8 +1486,8 @@ class attempt {
         return detail::done(sprag_attempt_extend(&raw_, ttl.ns(), &failure), failure);
     }
 
-    // Lets it go on without this process, until its deadline, or until somebody ends it by the token that is given. Leaves it
-    // empty.
+    // Lets it go on without this process, until its deadline, or until somebody ends it by the token that is
+    // given. Leaves it empty.
     result<std::uint64_t> detach() {
         return detail::given<std::uint64_t>([&](std::uint64_t &into, sprag_error **failure) {
             return sprag_attempt_detach(&raw_, &into, failure);
@@ -1509,7 +1542,8 @@ struct once_status {
     sprag::attempt attempt;
     // The result if it is done.
     std::string result;
-    // In progress: what is left until the attempt's deadline. Done: for how much longer the result is kept at least.
+    // In progress: what is left until the attempt's deadline. Done: for how much longer the result is kept at
+    // least.
     std::chrono::nanoseconds left{0};
     // In progress: the owner's process id in its own namespace; 0 if it is not known.
     std::uint32_t holder_pid = 0;
@@ -1520,23 +1554,24 @@ class once : public detail::handle<sprag_once, sprag_once_close> {
   public:
     using handle::handle;
 
-    // Begins at the key, if it is new or its last attempt is over: it is started, and the caller's for ttl, 1 ms to 366 days.
-    // Else it is in progress or done.
+    // Begins at the key, if it is new or its last attempt is over: it is started, and the caller's for ttl, 1 ms
+    // to 366 days. Else it is in progress or done.
     result<once_status> begin(duration ttl) const {
         if (ttl.fault())
             return detail::refused("ttl", ttl.fault());
         return standing_by([&](sprag_attempt *attempt, sprag_progress *progress, char *text, std::size_t *size,
                                sprag_error **failure) {
-            return sprag_once_begin(get(), ttl.ns(), attempt, progress, text, SPRAG_RESULT_BYTES_MAX, size, failure);
+            return sprag_once_begin(get(), ttl.ns(), attempt, progress, text, SPRAG_RESULT_BYTES_MAX, size,
+                                    failure);
         });
     }
 
     // How it stands with the key; creates nothing.
     result<once_status> status() const {
-        return standing_by([&](sprag_attempt *, sprag_progress *progress, char *text, std::size_t *size,
-                               sprag_error **failure) {
-            return sprag_once_status(get(), progress, text, SPRAG_RESULT_BYTES_MAX, size, failure);
-        });
+        return standing_by(
+            [&](sprag_attempt *, sprag_progress *progress, char *text, std::size_t *size, sprag_error **failure) {
+                return sprag_once_status(get(), progress, text, SPRAG_RESULT_BYTES_MAX, size, failure);
+            });
     }
 
     // attempt::finish() by the attempt's token, whoever began it: the other half of attempt::detach().
@@ -1544,8 +1579,8 @@ class once : public detail::handle<sprag_once, sprag_once_close> {
         if (keep_for.fault())
             return detail::refused("keep_for", keep_for.fault());
         sprag_error *failure = nullptr;
-        return detail::done(sprag_once_finish_token(get(), token, result_bytes.data(), result_bytes.size(), keep_for.ns(),
-                                                    &failure),
+        return detail::done(sprag_once_finish_token(get(), token, result_bytes.data(), result_bytes.size(),
+                                                    keep_for.ns(), &failure),
                             failure);
     }
 
@@ -1667,12 +1702,10 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     }
 
     // The fence of a name. It is created when it first admits a token.
-    result<sprag::fence> fence(std::string_view name) const {
-        return named<sprag::fence>(name, sprag_fence_open);
-    }
+    result<sprag::fence> fence(std::string_view name) const { return named<sprag::fence>(name, sprag_fence_open); }
 
-    // The semaphore of a name, which has so many permits: 1 to 16,777,215. Its holds are leased for ttl, 1 ms to 366 days; for
-    // 30 s if none is given.
+    // The semaphore of a name, which has so many permits: 1 to 16,777,215. Its holds are leased for ttl, 1 ms to
+    // 366 days; for 30 s if none is given.
     result<sprag::semaphore> semaphore(std::string_view name, std::uint32_t permits) const {
         return semaphore_for(name, permits, 0);
     }
@@ -1680,15 +1713,16 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         return detail::leased(ttl, [&](std::uint64_t ttl_ns) { return semaphore_for(name, permits, ttl_ns); });
     }
 
-    // The concurrency limiter of a name, created if there is none: of each key at most so many permits are held at once, 1
-    // to 16,777,215.
-    result<sprag::concurrency> concurrency(std::string_view name, std::uint32_t permits, define as = define::same) const {
+    // The concurrency limiter of a name, created if there is none: of each key at most so many permits are held at
+    // once, 1 to 16,777,215.
+    result<sprag::concurrency> concurrency(std::string_view name, std::uint32_t permits,
+                                           define as = define::same) const {
         // C takes 0 for whatever it allows.
         if (permits == 0)
             return detail::zero("permits");
         return detail::opened<sprag::concurrency>([&](sprag_concurrency **raw, sprag_error **failure) {
-            return sprag_concurrency_open(get(), name.data(), name.size(), permits, static_cast<std::uint32_t>(as), raw,
-                                          failure);
+            return sprag_concurrency_open(get(), name.data(), name.size(), permits, static_cast<std::uint32_t>(as),
+                                          raw, failure);
         });
     }
 
@@ -1703,7 +1737,9 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     result<sprag::once> once(std::string_view key) const { return named<sprag::once>(key, sprag_once_open); }
 
     // The counter of a name. Nothing is created before it is changed.
-    result<sprag::counter> counter(std::string_view name) const { return named<sprag::counter>(name, sprag_counter_open); }
+    result<sprag::counter> counter(std::string_view name) const {
+        return named<sprag::counter>(name, sprag_counter_open);
+    }
 
     // The counter of a name as a striped one, which it is for everyone from then on.
     result<sprag::striped_counter> striped_counter(std::string_view name) const {
@@ -1716,8 +1752,8 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         if (!checked)
             return checked.error();
         return detail::opened<sprag::limiter>([&](sprag_limiter **raw, sprag_error **failure) {
-            return sprag_limiter_open(get(), name.data(), name.size(), checked->c_str(), static_cast<std::uint32_t>(as), raw,
-                                      failure);
+            return sprag_limiter_open(get(), name.data(), name.size(), checked->c_str(),
+                                      static_cast<std::uint32_t>(as), raw, failure);
         });
     }
 
@@ -1732,8 +1768,9 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     result<decisions> check_all(list<check> checks) const {
         return detail::given<decisions>([&](decisions &into, sprag_error **failure) {
             into.each.resize(checks.size());
-            const sprag_status status = sprag_space_check_all(get(), checks.data(), checks.size(),
-                                                              into.each.empty() ? nullptr : into.each.front().get(), failure);
+            const sprag_status status =
+                sprag_space_check_all(get(), checks.data(), checks.size(),
+                                      into.each.empty() ? nullptr : into.each.front().get(), failure);
             into.is_allowed = status == SPRAG_OK;
             return status;
         });
@@ -1748,18 +1785,21 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     // The joint limiter of a name, created with 2 to 6 limits if there is none: {"10/minute", "100/day"}.
     result<sprag::joint_limiter> joint_limiter(std::string_view name, list<const char *> limits) const {
         return detail::opened<sprag::joint_limiter>([&](sprag_joint_limiter **raw, sprag_error **failure) {
-            return sprag_joint_limiter_open(get(), name.data(), name.size(), limits.data(), limits.size(), raw, failure);
+            return sprag_joint_limiter_open(get(), name.data(), name.size(), limits.data(), limits.size(), raw,
+                                            failure);
         });
     }
 
   private:
     // What an open call gives that needs a name only.
     template <class T, class Open> result<T> named(std::string_view name, Open opens) const {
-        return detail::opened<T>(
-            [&](auto **raw, sprag_error **failure) { return opens(get(), name.data(), name.size(), raw, failure); });
+        return detail::opened<T>([&](auto **raw, sprag_error **failure) {
+            return opens(get(), name.data(), name.size(), raw, failure);
+        });
     }
 
-    result<sprag::semaphore> semaphore_for(std::string_view name, std::uint32_t permits, std::uint64_t ttl_ns) const {
+    result<sprag::semaphore> semaphore_for(std::string_view name, std::uint32_t permits,
+                                           std::uint64_t ttl_ns) const {
         return detail::opened<sprag::semaphore>([&](sprag_semaphore **raw, sprag_error **failure) {
             return sprag_semaphore_open(get(), name.data(), name.size(), permits, ttl_ns, raw, failure);
         });

@@ -1,5 +1,5 @@
-// What the C++ tests are written with: test(sentence, body), CHECK inside, and conclude() as what main returns, which
-// prints the sums.
+// What the C++ tests are written with: test(sentence, body), CHECK inside, and conclude() as what main returns,
+// which prints the sums.
 
 #ifndef SPRAG_TESTS_CHECK_HPP
 #define SPRAG_TESTS_CHECK_HPP
@@ -53,9 +53,11 @@ template <class T> bool is_error(const sprag::result<T> &of, sprag_status status
     if (of)
         return false;
     const char *named = of.error().argument();
-    const bool is_named = argument == nullptr ? named == nullptr : named != nullptr && std::string(named) == argument;
+    const bool is_named =
+        argument == nullptr ? named == nullptr : named != nullptr && std::string(named) == argument;
     if (of.error().status() != status || !is_named)
-        std::printf("another error: %d of %s: %s\n", of.error().status(), named ? named : "nothing", of.error().message());
+        std::printf("another error: %d of %s: %s\n", of.error().status(), named ? named : "nothing",
+                    of.error().message());
     return of.error().status() == status && is_named;
 }
 

@@ -61,7 +61,8 @@ void moved_from() {
     still_space of;
     auto counter = need(of.space.counter("a"));
     const auto counter_2 = std::move(counter);
-    CHECK(is_error(counter.add(1), SPRAG_ERROR_NULL, "counter") && is_error(counter.number(), SPRAG_ERROR_NULL, "counter"));
+    CHECK(is_error(counter.add(1), SPRAG_ERROR_NULL, "counter") &&
+          is_error(counter.number(), SPRAG_ERROR_NULL, "counter"));
     auto fence = need(of.space.fence("a"));
     const auto fence_2 = std::move(fence);
     CHECK(is_error(fence.admit(1), SPRAG_ERROR_NULL, "fence") && fence.highest() == 0);

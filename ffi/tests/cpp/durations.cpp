@@ -116,7 +116,8 @@ static_assert(given_as(sprag::forever).ns() == SPRAG_FOREVER);
 
 int main() {
     check::test("a whole number of any unit is so many nanoseconds", whole_numbers);
-    check::test("what is finer than nanoseconds is rounded to the nearest, and to at least one", finer_than_nanoseconds);
+    check::test("what is finer than nanoseconds is rounded to the nearest, and to at least one",
+                finer_than_nanoseconds);
     check::test("a fraction is rounded to the nearest nanosecond, and to at least one", fractions);
     check::test("a negative duration is none", negative);
     check::test("what is not a number is no duration", not_a_number);
@@ -150,7 +151,8 @@ int main() {
               "timeout is negative; it must be less than 2^64 - 1 nanoseconds, and not negative");
         const auto short_one = of.space.lock("a", 1us);
         const auto bounds = short_one.error().bounds();
-        CHECK(bounds && bounds->value == 1'000 && bounds->min == 1'000'000 && bounds->max == 31'622'400'000'000'000);
+        CHECK(bounds && bounds->value == 1'000 && bounds->min == 1'000'000 &&
+              bounds->max == 31'622'400'000'000'000);
     });
     return check::conclude();
 }

@@ -53,7 +53,8 @@ void batches() {
     std::array<bool, 3> allowed{};
     CHECK(need(api.allow_batch({"a", "b", "a"}, allowed.data())) == 2);
     CHECK(allowed[0] && allowed[1] && !allowed[2]);
-    const std::vector<sprag::bytes> keys{"a", std::string("c"), std::string_view("d")};
+    const std::string c = "c";
+    const std::vector<sprag::bytes> keys{"a", c, std::string_view("d")};
     const auto decisions = need(api.check_batch(keys));
     CHECK(decisions.size() == 3 && !decisions[0] && decisions[1] && decisions[2]);
     CHECK(decisions[0].retry_after() == 1s);

@@ -143,11 +143,12 @@ void stopping() {
     const auto lock = need(space.lock("a"));
     auto hold = need(lock.acquire());
     std::optional<sprag::error> stopped;
-    const auto called = sprag::interruptible([] { return true; }, [&] {
-        const auto waited = lock.acquire();
-        if (!waited)
-            stopped = waited.error();
-    });
+    const auto called = sprag::interruptible([] { return true; },
+                                             [&] {
+                                                 const auto waited = lock.acquire();
+                                                 if (!waited)
+                                                     stopped = waited.error();
+                                             });
     CHECK(called && stopped && stopped->status() == SPRAG_ERROR_STOPPED);
     CHECK(hold.release() && is_free(lock));
 

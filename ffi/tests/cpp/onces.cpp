@@ -10,7 +10,8 @@ using sprag::standing;
 using namespace std::chrono_literals;
 
 static_assert(!std::is_copy_constructible_v<sprag::attempt>);
-static_assert(std::is_nothrow_move_constructible_v<sprag::attempt> && std::is_nothrow_move_assignable_v<sprag::attempt>);
+static_assert(std::is_nothrow_move_constructible_v<sprag::attempt> &&
+              std::is_nothrow_move_assignable_v<sprag::attempt>);
 
 namespace {
 
