@@ -2,6 +2,7 @@
 
 use crate::number::{seconds, whole};
 use parking_lot::Mutex;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 /// The answer of a limiter; true if it admitted the cost.
@@ -9,6 +10,8 @@ use pyo3::prelude::*;
 pub(crate) struct Decision {
     decision: Mutex<sprag::Decision>,
     is_allowed: bool,
+    /// The cost that a look was for, which takes nothing itself; 0 of all others.
+    looked_for: u64,
 }
 
 impl Decision {
@@ -17,6 +20,18 @@ impl Decision {
         Self {
             is_allowed: decision.is_allowed(),
             decision: Mutex::new(decision),
+            looked_for: 0,
+        }
+    }
+
+    /// What a check of `cost` would have found.
+    pub(crate) fn of_look(decision: sprag::Decision, cost: u64) -> Self {
+        Self {
+            is_allowed: decision
+                .retry_after_for(cost)
+                .is_some_and(|wait| wait.is_zero()),
+            decision: Mutex::new(decision),
+            looked_for: cost,
         }
     }
 
@@ -45,7 +60,12 @@ impl Decision {
 
     #[getter]
     fn retry_after(&self) -> Option<f64> {
-        self.decision.lock().retry_after().map(seconds)
+        let decision = self.decision.lock();
+        let retry_after = match self.looked_for {
+            0 => decision.retry_after(),
+            cost => decision.retry_after_for(cost),
+        };
+        retry_after.map(seconds)
     }
 
     #[getter]
@@ -81,5 +101,94 @@ impl Decision {
         };
         let (remaining, limit) = (decision.remaining(), decision.limit());
         format!("<sprag.Decision {word} remaining={remaining} limit={limit}>")
+    }
+}
+
+/// The answers to many checks, in their order; true if all were admitted.
+#[pyclass(frozen, sequence, module = "sprag")]
+pub(crate) struct Decisions {
+    each: Mutex<Vec<Given>>,
+    refused: Vec<usize>,
+}
+
+/// A decision, before and after somebody asked for its object.
+enum Given {
+    Plain(sprag::Decision),
+    Object(Py<Decision>),
+}
+
+impl Decisions {
+    pub(crate) fn new(decisions: Vec<sprag::Decision>) -> Self {
+        let refused = decisions.iter().enumerate();
+        Self {
+            refused: refused
+                .filter(|(_, decision)| !decision.is_allowed())
+                .map(|(at, _)| at)
+                .collect(),
+            each: Mutex::new(decisions.into_iter().map(Given::Plain).collect()),
+        }
+    }
+}
+
+#[pymethods]
+impl Decisions {
+    #[getter]
+    fn all_allowed(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    #[getter]
+    fn refused(&self) -> Vec<usize> {
+        self.refused.clone()
+    }
+
+    /// The longest of those that were refused.
+    #[getter]
+    fn retry_after(&self, py: Python<'_>) -> Option<f64> {
+        let each = self.each.lock();
+        let mut longest = 0.0_f64;
+        for at in &self.refused {
+            let retry_after = match each.get(*at)? {
+                Given::Plain(decision) => decision.retry_after().map(seconds),
+                Given::Object(object) => object.bind(py).get().retry_after(),
+            };
+            longest = longest.max(retry_after?);
+        }
+        Some(longest)
+    }
+
+    fn __len__(&self) -> usize {
+        self.each.lock().len()
+    }
+
+    fn __bool__(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, at: isize) -> PyResult<Py<Decision>> {
+        let mut each = self.each.lock();
+        let from_end = if at < 0 { each.len() } else { 0 };
+        let given = from_end
+            .checked_add_signed(at)
+            .and_then(|at| each.get_mut(at));
+        let Some(given) = given else {
+            return Err(PyIndexError::new_err("there are not so many decisions"));
+        };
+        match given {
+            Given::Object(object) => Ok(object.clone_ref(py)),
+            Given::Plain(decision) => {
+                let object = Py::new(py, Decision::new(decision.take()))?;
+                *given = Given::Object(object.clone_ref(py));
+                Ok(object)
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<sprag.Decisions {} of {} refused>",
+            self.refused.len(),
+            self.__len__()
+        )
     }
 }

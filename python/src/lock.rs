@@ -30,10 +30,15 @@ pub(crate) struct Acquirer {
 }
 
 /// Whether holds are kept alive, and who is told when they are lost.
-#[derive(Default)]
 pub(crate) struct Keep {
-    pub(crate) is_alive: bool,
-    pub(crate) on_lost: Option<Py<PyAny>>,
+    is_alive: bool,
+    on_lost: Option<Py<PyAny>>,
+}
+
+impl Keep {
+    pub(crate) fn new(is_alive: bool, on_lost: Option<Py<PyAny>>) -> Self {
+        Self { is_alive, on_lost }
+    }
 }
 
 impl Acquirer {
