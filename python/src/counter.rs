@@ -31,7 +31,7 @@ fn bounds(
 
 #[pymethods]
 impl Counter {
-    #[pyo3(signature = (delta=None))]
+    #[pyo3(signature = (delta=None), text_signature = "($self, delta=1)")]
     fn add(&self, py: Python<'_>, delta: Option<&Bound<'_, PyAny>>) -> PyResult<i64> {
         let delta = delta.map_or(Ok(1), |delta| signed("delta", delta))?;
         self.counter.add(delta).or_raise(py)
@@ -90,7 +90,7 @@ impl Counter {
 
 #[pymethods]
 impl StripedCounter {
-    #[pyo3(signature = (delta=None))]
+    #[pyo3(signature = (delta=None), text_signature = "($self, delta=1)")]
     fn add(&self, py: Python<'_>, delta: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let delta = delta.map_or(Ok(1), |delta| signed("delta", delta))?;
         self.counter.add(delta).or_raise(py)

@@ -4,6 +4,7 @@ use crate::number::{seconds, whole};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList};
 
 /// The answer of a limiter; true if it admitted the cost.
 #[pyclass(frozen, module = "sprag")]
@@ -182,6 +183,13 @@ impl Decisions {
                 Ok(object)
             }
         }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let each: PyResult<Vec<_>> = (0..self.__len__())
+            .map(|at| self.__getitem__(py, at as isize))
+            .collect();
+        PyList::new(py, each?)?.try_iter()
     }
 
     fn __repr__(&self) -> String {

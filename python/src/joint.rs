@@ -14,7 +14,7 @@ pub(crate) struct JointLimiter {
 
 #[pymethods]
 impl JointLimiter {
-    #[pyo3(signature = (key, cost=None))]
+    #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
     fn hit(
         slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,

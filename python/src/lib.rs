@@ -3,9 +3,11 @@
 //! One file is one noun; [`source`] is what can be acquired and [`wait`] how a thread waits for it. What users see is
 //! described in `sprag/_sprag.pyi`. Waits let the interpreter go, what takes nanoseconds doesn't.
 
+mod acquire;
 mod clock;
 mod counter;
 mod decision;
+mod ending;
 mod entered;
 mod error;
 mod fence;
@@ -19,6 +21,7 @@ mod lost;
 mod number;
 mod once;
 mod owner;
+mod reactor;
 mod semaphore;
 mod source;
 mod space;
@@ -30,6 +33,8 @@ use pyo3::prelude::*;
 /// The module `sprag._sprag`.
 #[pymodule(gil_used = false)]
 mod _sprag {
+    #[pymodule_export]
+    use crate::acquire::{Acquire, Completed};
     #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]
@@ -52,6 +57,8 @@ mod _sprag {
     use crate::once::{Attempt, Done, InProgress, Once, Unfinished};
     #[pymodule_export]
     use crate::owner::Owner;
+    #[pymodule_export]
+    use crate::reactor::Reactor;
     #[pymodule_export]
     use crate::semaphore::{Concurrency, Semaphore};
     #[pymodule_export]

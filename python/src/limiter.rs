@@ -17,7 +17,7 @@ pub(crate) struct Limiter {
 
 #[pymethods]
 impl Limiter {
-    #[pyo3(signature = (key, cost=None))]
+    #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
     fn hit(
         &self,
         py: Python<'_>,
@@ -30,7 +30,7 @@ impl Limiter {
     }
 
     /// What a check would find; nothing is changed.
-    #[pyo3(signature = (key, cost=None))]
+    #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
     fn test(
         &self,
         py: Python<'_>,
@@ -42,7 +42,7 @@ impl Limiter {
         Ok(Decision::of_look(decision, cost))
     }
 
-    #[pyo3(signature = (keys, cost=None))]
+    #[pyo3(signature = (keys, cost=None), text_signature = "($self, keys, cost=1)")]
     fn hit_many(
         &self,
         py: Python<'_>,

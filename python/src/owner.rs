@@ -16,7 +16,7 @@ pub(crate) struct Owner {
 
 #[pymethods]
 impl Owner {
-    #[pyo3(signature = (name, ttl=None, *, shared=false, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (name, ttl=None, *, shared=false, keep_alive=false, on_lost=None), text_signature = "($self, name, ttl=30, *, shared=False, keep_alive=False, on_lost=None)")]
     fn lock(
         &self,
         py: Python<'_>,
@@ -35,7 +35,7 @@ impl Owner {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
-    #[pyo3(signature = (names, ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (names, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, names, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn locks(
         &self,
         py: Python<'_>,
@@ -50,7 +50,7 @@ impl Owner {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
-    #[pyo3(signature = (partition, ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (partition, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, partition, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn partition(
         &self,
         py: Python<'_>,
@@ -65,7 +65,7 @@ impl Owner {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
-    #[pyo3(signature = (ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn table(
         &self,
         py: Python<'_>,

@@ -1,10 +1,13 @@
 //! Semaphores and concurrency limiters: what is acquired is permits.
 
+use crate::acquire::{Acquire, Completed, Of};
+use crate::ending::detach;
+use crate::entered::Who;
 use crate::error::OrRaise;
 use crate::hold::Hold;
 use crate::info;
 use crate::lock::{Acquirer, Keep};
-use crate::number::whole_u32;
+use crate::number::{seconds, timeout, whole_u32};
 use crate::source::{AnyHold, Source};
 use crate::space::ttl_of;
 use crate::text::{bytes_of, told};
@@ -31,7 +34,11 @@ impl Semaphore {
         }
     }
 
-    fn source(&self, permits: u32) -> Source {
+    pub(crate) fn acquirer(&self) -> &Acquirer {
+        &self.acquirer
+    }
+
+    pub(crate) fn source(&self, permits: u32) -> Source {
         Source::Permits {
             semaphore: self.semaphore.clone(),
             permits,
@@ -41,7 +48,7 @@ impl Semaphore {
 
 #[pymethods]
 impl Semaphore {
-    #[pyo3(signature = (permits=None, blocking=true, timeout=None))]
+    #[pyo3(signature = (permits=None, blocking=true, timeout=None), text_signature = "($self, permits=1, blocking=True, timeout=None)")]
     fn acquire<'py>(
         &self,
         py: Python<'py>,
@@ -67,11 +74,44 @@ impl Semaphore {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind)
+        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+    }
+
+    #[pyo3(signature = (permits=None, timeout=None), text_signature = "($self, permits=1, timeout=None)")]
+    fn acquire_async(
+        slf: Bound<'_, Self>,
+        permits: Option<&Bound<'_, PyAny>>,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Acquire> {
+        let permits = permits.map_or(Ok(1), |permits| whole_u32("permits", permits, 0))?;
+        let timeout = self::timeout(timeout)?.map(seconds);
+        Ok(Acquire::new(
+            Of::Semaphore(slf.unbind(), permits),
+            false,
+            timeout,
+        ))
+    }
+
+    fn __aenter__(slf: Bound<'_, Self>) -> Acquire {
+        Acquire::new(Of::Semaphore(slf.unbind(), 1), true, None)
+    }
+
+    /// Released at once: there is nothing to wait for, and so nothing to cancel.
+    #[pyo3(signature = (kind, error, trace))]
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        trace: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<Completed>> {
+        let _ = (error, trace);
+        self.acquirer.exit(py, kind, || Who::task(py))?;
+        Completed::get(py)
     }
 
     fn peek<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let info = py.detach(|| self.semaphore.peek()).or_raise(py)?;
+        let info = detach(py, || self.semaphore.peek()).or_raise(py)?;
         info::semaphore(py, &info)
     }
 
@@ -119,7 +159,7 @@ pub(crate) struct Concurrency {
 
 #[pymethods]
 impl Concurrency {
-    #[pyo3(signature = (key, ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (key, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, key, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn key(
         &self,
         py: Python<'_>,

@@ -3,6 +3,7 @@
 use crate::clock::ManualClock;
 use crate::counter::Counter;
 use crate::decision::Decisions;
+use crate::ending::detach;
 use crate::error::{OrRaise, plain};
 use crate::fence::Fence;
 use crate::info;
@@ -63,7 +64,7 @@ pub(crate) fn open(
     if let Some(clock) = clock {
         builder = builder.clock(&clock.get().clock);
     }
-    let space = py.detach(|| builder.open(url)).or_raise(py)?;
+    let space = detach(py, || builder.open(url)).or_raise(py)?;
     Ok(Space {
         space: Mutex::new(Some(space)),
         url: url.to_owned(),
@@ -80,7 +81,7 @@ impl Space {
     ) -> PyResult<Vec<T>> {
         let space = self.space(py)?;
         let prefix = prefix.map_or(Ok(&b""[..]), |prefix| bytes_of("prefix", prefix))?;
-        py.detach(|| list(&space, prefix)).or_raise(py)
+        detach(py, || list(&space, prefix)).or_raise(py)
     }
 
     /// The space itself, unless it was closed.
@@ -92,7 +93,7 @@ impl Space {
 
 #[pymethods]
 impl Space {
-    #[pyo3(signature = (name, ttl=None, *, shared=false, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (name, ttl=None, *, shared=false, keep_alive=false, on_lost=None), text_signature = "($self, name, ttl=30, *, shared=False, keep_alive=False, on_lost=None)")]
     fn lock(
         &self,
         py: Python<'_>,
@@ -112,7 +113,7 @@ impl Space {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
-    #[pyo3(signature = (names, ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (names, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, names, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn locks(
         &self,
         py: Python<'_>,
@@ -130,7 +131,7 @@ impl Space {
         ))
     }
 
-    #[pyo3(signature = (partition, ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (partition, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, partition, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn partition(
         &self,
         py: Python<'_>,
@@ -149,7 +150,7 @@ impl Space {
         ))
     }
 
-    #[pyo3(signature = (ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn table(
         &self,
         py: Python<'_>,
@@ -174,7 +175,7 @@ impl Space {
         })
     }
 
-    #[pyo3(signature = (name, permits, ttl=None, *, keep_alive=false, on_lost=None))]
+    #[pyo3(signature = (name, permits, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, name, permits, ttl=30, *, keep_alive=False, on_lost=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is an option by its name")]
     fn semaphore(
         &self,
@@ -226,7 +227,7 @@ impl Space {
         let (name, limit) = (bytes_of("name", name)?, limit_of(limit, burst, window)?);
         let limiter = if update {
             // A change looks at every key of the region.
-            py.detach(|| space.limiter_updated(name, &limit))
+            detach(py, || space.limiter_updated(name, &limit))
         } else {
             space.limiter(name, &limit)
         };
@@ -301,14 +302,14 @@ impl Space {
     /// The token of the hold that was ended, if there was one.
     fn break_lock(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let (space, name) = (self.space(py)?, bytes_of("name", name)?);
-        py.detach(|| space.break_lock(name)).or_raise(py)
+        detach(py, || space.break_lock(name)).or_raise(py)
     }
 
     fn breaks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         info::breaks(py, &self.space(py)?.breaks())
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn inspect<'py>(
         &self,
         py: Python<'py>,
@@ -319,11 +320,11 @@ impl Space {
 
     fn inspect_coarse<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let space = self.space(py)?;
-        let locks = py.detach(|| space.inspect_coarse()).or_raise(py)?;
+        let locks = detach(py, || space.inspect_coarse()).or_raise(py)?;
         info::locks(py, &locks)
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn semaphores<'py>(
         &self,
         py: Python<'py>,
@@ -332,7 +333,7 @@ impl Space {
         info::semaphores(py, &self.list(py, prefix, sprag::Space::semaphores)?)
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn concurrency_limiters<'py>(
         &self,
         py: Python<'py>,
@@ -342,7 +343,7 @@ impl Space {
         info::concurrency_limiters(py, &limiters)
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn limiters<'py>(
         &self,
         py: Python<'py>,
@@ -351,7 +352,7 @@ impl Space {
         info::limiters(py, &self.list(py, prefix, sprag::Space::limiters)?)
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn joint_limiters<'py>(
         &self,
         py: Python<'py>,
@@ -360,7 +361,7 @@ impl Space {
         info::joint_limiters(py, &self.list(py, prefix, sprag::Space::joint_limiters)?)
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn overrides<'py>(
         &self,
         py: Python<'py>,
@@ -369,7 +370,7 @@ impl Space {
         info::overrides(py, &self.list(py, prefix, sprag::Space::overrides)?)
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn counters<'py>(
         &self,
         py: Python<'py>,
@@ -378,7 +379,7 @@ impl Space {
         info::counters(py, &self.list(py, prefix, sprag::Space::counters)?)
     }
 
-    #[pyo3(signature = (prefix=None))]
+    #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn onces<'py>(
         &self,
         py: Python<'py>,
@@ -403,7 +404,7 @@ impl Space {
 
     fn close(&self, py: Python<'_>) {
         let space = self.space.lock().take();
-        py.detach(|| drop(space));
+        detach(py, || drop(space));
     }
 
     #[getter]
