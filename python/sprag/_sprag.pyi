@@ -1,6 +1,6 @@
 """The compiled half of the package: everything that `sprag` exports, but for errors and what inspections tell."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, ClassVar, Literal, TypeAlias, final, overload
@@ -168,7 +168,7 @@ class Space:
         if the limiter has another one, unless `update`, which changes it and keeps what each key has used.
         """
 
-    def joint_limiter(self, name: _Name, limits: list[str]) -> JointLimiter:
+    def joint_limiter(self, name: _Name, limits: Sequence[str]) -> JointLimiter:
         """2 to 6 limits that each key is under at once: all of them admit, or nothing is taken. `LimitDiffersError`
         if it has others."""
 

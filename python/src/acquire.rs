@@ -118,20 +118,18 @@ impl Acquire {
                 None => Self::begin(slf, timeout),
                 hold => this.finish(py, Ok(hold)),
             },
-            State::Waiting(mut waiting) => match waiting.poll() {
-                Some(outcome) => {
+            State::Waiting(mut waiting) => {
+                if let Some(outcome) = waiting.poll() {
                     waiting.end(py)?;
-                    this.finish(py, outcome)
+                    return this.finish(py, outcome);
                 }
                 // Resumed by somebody else: it goes on waiting.
-                None => {
-                    let event_loop = waiting.resumed.bind(py).call_method0("get_loop")?;
-                    let (resumed, yielded) = to_wait_for(&event_loop)?;
-                    waiting.resumed = resumed.unbind();
-                    *this.state.lock() = State::Waiting(waiting);
-                    Ok(yielded)
-                }
-            },
+                let event_loop = waiting.resumed.bind(py).call_method0("get_loop")?;
+                let (resumed, yielded) = to_wait_for(&event_loop)?;
+                waiting.resumed = resumed.unbind();
+                *this.state.lock() = State::Waiting(waiting);
+                Ok(yielded)
+            }
             State::Ready(outcome) => this.finish(py, outcome),
             State::Over => Err(PyRuntimeError::new_err("this acquire was awaited already")),
         }

@@ -9,7 +9,7 @@ use pyo3::types::{PyIterator, PyList};
 /// The answer of a limiter; true if it admitted the cost.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Decision {
-    decision: Mutex<sprag::Decision>,
+    answer: Mutex<sprag::Decision>,
     is_allowed: bool,
     /// The cost that a look was for, which takes nothing itself; 0 of all others.
     looked_for: u64,
@@ -20,7 +20,7 @@ impl Decision {
     pub(crate) fn new(decision: sprag::Decision) -> Self {
         Self {
             is_allowed: decision.is_allowed(),
-            decision: Mutex::new(decision),
+            answer: Mutex::new(decision),
             looked_for: 0,
         }
     }
@@ -31,14 +31,14 @@ impl Decision {
             is_allowed: decision
                 .retry_after_for(cost)
                 .is_some_and(|wait| wait.is_zero()),
-            decision: Mutex::new(decision),
+            answer: Mutex::new(decision),
             looked_for: cost,
         }
     }
 
     /// What can be given back, once.
     pub(crate) fn take(&self) -> sprag::Decision {
-        self.decision.lock().take()
+        self.answer.lock().take()
     }
 }
 
@@ -51,17 +51,17 @@ impl Decision {
 
     #[getter]
     fn limit(&self) -> u64 {
-        self.decision.lock().limit()
+        self.answer.lock().limit()
     }
 
     #[getter]
     fn remaining(&self) -> u64 {
-        self.decision.lock().remaining()
+        self.answer.lock().remaining()
     }
 
     #[getter]
     fn retry_after(&self) -> Option<f64> {
-        let decision = self.decision.lock();
+        let decision = self.answer.lock();
         let retry_after = match self.looked_for {
             0 => decision.retry_after(),
             cost => decision.retry_after_for(cost),
@@ -71,22 +71,22 @@ impl Decision {
 
     #[getter]
     fn reset_after(&self) -> Option<f64> {
-        self.decision.lock().reset_after().map(seconds)
+        self.answer.lock().reset_after().map(seconds)
     }
 
     #[getter]
     fn act_after(&self) -> f64 {
-        seconds(self.decision.lock().act_after())
+        seconds(self.answer.lock().act_after())
     }
 
     #[getter]
     fn is_overflow(&self) -> bool {
-        self.decision.lock().is_overflow()
+        self.answer.lock().is_overflow()
     }
 
     fn retry_after_for(&self, cost: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let cost = whole("cost", Some(cost), 0)?;
-        Ok(self.decision.lock().retry_after_for(cost).map(seconds))
+        Ok(self.answer.lock().retry_after_for(cost).map(seconds))
     }
 
     fn __bool__(&self) -> bool {
@@ -94,7 +94,7 @@ impl Decision {
     }
 
     fn __repr__(&self) -> String {
-        let decision = self.decision.lock();
+        let decision = self.answer.lock();
         let word = if self.is_allowed {
             "allowed"
         } else {
@@ -186,8 +186,9 @@ impl Decisions {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        let each: PyResult<Vec<_>> = (0..self.__len__())
-            .map(|at| self.__getitem__(py, at as isize))
+        let each: PyResult<Vec<_>> = (0_isize..)
+            .take(self.__len__())
+            .map(|at| self.__getitem__(py, at))
             .collect();
         PyList::new(py, each?)?.try_iter()
     }

@@ -144,7 +144,7 @@ pub(crate) fn counters<'py>(py: Python<'py>, counters: &[sprag::CounterInfo]) ->
     counters.collect()
 }
 
-pub(crate) fn onces<'py>(py: Python<'py>, onces: Vec<sprag::OnceInfo>) -> Objects<'py> {
+pub(crate) fn onces(py: Python<'_>, onces: Vec<sprag::OnceInfo>) -> Objects<'_> {
     let mut infos = Vec::new();
     for info in onces {
         // New ones are not listed.

@@ -26,7 +26,7 @@ impl Once {
                 let attempt = Attempt {
                     token: attempt.token(),
                     is_after_unfinished: attempt.is_after_unfinished(),
-                    attempt: Mutex::new(Some(attempt)),
+                    own: Mutex::new(Some(attempt)),
                 };
                 Ok(Bound::new(py, attempt)?.into_any())
             }
@@ -201,7 +201,7 @@ impl Unfinished {
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Attempt {
     /// `None` once it is over.
-    attempt: Mutex<Option<sprag::Attempt<'static>>>,
+    own: Mutex<Option<sprag::Attempt<'static>>>,
     token: u64,
     is_after_unfinished: bool,
 }
@@ -212,14 +212,14 @@ impl Attempt {
         py: Python<'_>,
         ask: impl FnOnce(&mut sprag::Attempt<'static>) -> sprag::Result<T>,
     ) -> PyResult<T> {
-        match &mut *self.attempt.lock() {
+        match &mut *self.own.lock() {
             Some(attempt) => ask(attempt).or_raise(py),
             None => Err(released(py, "attempt", self.token)),
         }
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<sprag::Attempt<'static>> {
-        let attempt = self.attempt.lock().take();
+        let attempt = self.own.lock().take();
         attempt.ok_or_else(|| released(py, "attempt", self.token))
     }
 }
@@ -237,14 +237,14 @@ impl Attempt {
     }
 
     fn is_valid(&self) -> bool {
-        self.attempt
+        self.own
             .lock()
             .as_ref()
             .is_some_and(sprag::Attempt::is_valid)
     }
 
     fn is_held(&self) -> bool {
-        self.attempt
+        self.own
             .lock()
             .as_ref()
             .is_some_and(sprag::Attempt::is_held)
@@ -252,7 +252,7 @@ impl Attempt {
 
     #[getter]
     fn deadline_left(&self) -> f64 {
-        self.attempt
+        self.own
             .lock()
             .as_ref()
             .map_or(0.0, |attempt| seconds(attempt.deadline_left()))
@@ -261,7 +261,7 @@ impl Attempt {
     #[pyo3(signature = (result, keep_for))]
     fn finish(&self, py: Python<'_>, result: &[u8], keep_for: &Bound<'_, PyAny>) -> PyResult<()> {
         let keep_for = duration("keep_for", keep_for)?;
-        let mut attempt = self.attempt.lock();
+        let mut attempt = self.own.lock();
         let Some(own) = &mut *attempt else {
             return Err(released(py, "attempt", self.token));
         };
@@ -305,7 +305,7 @@ impl Attempt {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        let unfinished = self.attempt.lock().take();
+        let unfinished = self.own.lock().take();
         if unfinished.is_some() && kind.is_none() {
             let text = "the block ended, and neither finished the attempt nor abandoned it; it counts as unfinished";
             return Err(plain(py, "UnfinishedError", text));
@@ -314,7 +314,7 @@ impl Attempt {
     }
 
     fn __repr__(&self) -> String {
-        let over = if self.attempt.lock().is_none() {
+        let over = if self.own.lock().is_none() {
             " over"
         } else {
             ""

@@ -35,10 +35,6 @@ pub(crate) struct Space {
 #[pyfunction]
 #[pyo3(signature = (url, *, create=true, group_shared=false, session=true, share_percent=None, caps=None, clock=None))]
 #[expect(clippy::too_many_arguments, reason = "each is an option by its name")]
-#[expect(
-    clippy::fn_params_excessive_bools,
-    reason = "each is an option by its name"
-)]
 pub(crate) fn open(
     py: Python<'_>,
     url: &str,
@@ -176,7 +172,6 @@ impl Space {
     }
 
     #[pyo3(signature = (name, permits, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, name, permits, ttl=30, *, keep_alive=False, on_lost=None)")]
-    #[expect(clippy::too_many_arguments, reason = "each is an option by its name")]
     fn semaphore(
         &self,
         py: Python<'_>,
@@ -238,9 +233,10 @@ impl Space {
         &self,
         py: Python<'_>,
         name: &Bound<'_, PyAny>,
-        limits: Vec<String>,
+        limits: &Bound<'_, PyAny>,
     ) -> PyResult<JointLimiter> {
         let (space, name) = (self.space(py)?, bytes_of("name", name)?);
+        let limits: Vec<String> = limits.extract()?;
         let limiter = space.joint_limiter(name, &limits).or_raise(py)?;
         Ok(JointLimiter { limiter })
     }
@@ -466,7 +462,6 @@ impl Caps {
     #[pyo3(signature = (
         *, objects=None, limiter_keys=None, joint_keys=None, sessions=None, waiters=None, permits=None, key_chunks=None
     ))]
-    #[expect(clippy::too_many_arguments, reason = "each is a cap by its name")]
     fn new(
         objects: Option<&Bound<'_, PyAny>>,
         limiter_keys: Option<&Bound<'_, PyAny>>,
