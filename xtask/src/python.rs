@@ -97,6 +97,7 @@ impl Environment {
             .current_dir(&self.root)
             .env("VIRTUAL_ENV", self.venv())
             .env_remove("PYTHONPATH")
+            .env("MYPY_CACHE_DIR", self.directory.join("mypy"))
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
     }
