@@ -1,7 +1,6 @@
 //! Holds: what was acquired, as an object that owns it. Whoever has the object has the hold, in whichever thread or
 //! task.
 
-use crate::ending::detach;
 use crate::error::{OrRaise, plain, released};
 use crate::lost;
 use crate::number::{duration, seconds, timeout};
@@ -59,7 +58,7 @@ impl Hold {
         }
         let mut ask = Some(ask);
         loop {
-            let asked = detach(py, || {
+            let asked = py.detach(|| {
                 let mut state = self.state.try_lock_for(LOOK)?;
                 ask.take().map(|ask| ask(&mut state))
             });
@@ -369,7 +368,7 @@ impl Drop for Hold {
         {
             let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
             // Another thread of its owner may be in a wait whose end needs the interpreter.
-            Python::attach(|py| detach(py, || drop(state)));
+            Python::attach(|py| py.detach(|| drop(state)));
         }
     }
 }

@@ -7,7 +7,6 @@ mod acquire;
 mod clock;
 mod counter;
 mod decision;
-mod ending;
 mod entered;
 mod error;
 mod fence;

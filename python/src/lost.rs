@@ -1,7 +1,6 @@
 //! How a loss is told: the thread of the space that finds it out never waits for the interpreter, since it renews the
 //! leases of others. It leaves word here, and a thread of Python's own calls back.
 
-use crate::ending::detach;
 use crate::hold::Hold;
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
@@ -36,7 +35,7 @@ impl LostQueue {
     /// A weak reference to the next hold that was lost; waits until there is one.
     fn next(&self, py: Python<'_>) -> Watched {
         let queue = &*self.queue;
-        let next = detach(py, || {
+        let next = py.detach(|| {
             let mut lost = queue.lost.lock();
             loop {
                 match lost.pop_front() {

@@ -1,7 +1,6 @@
 //! Semaphores and concurrency limiters: what is acquired is permits.
 
 use crate::acquire::{Acquire, Completed, Of};
-use crate::ending::detach;
 use crate::entered::Who;
 use crate::error::OrRaise;
 use crate::hold::Hold;
@@ -111,7 +110,7 @@ impl Semaphore {
     }
 
     fn peek<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let info = detach(py, || self.semaphore.peek()).or_raise(py)?;
+        let info = py.detach(|| self.semaphore.peek()).or_raise(py)?;
         info::semaphore(py, &info)
     }
 

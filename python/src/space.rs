@@ -3,7 +3,6 @@
 use crate::clock::ManualClock;
 use crate::counter::Counter;
 use crate::decision::Decisions;
-use crate::ending::detach;
 use crate::error::{OrRaise, plain};
 use crate::fence::Fence;
 use crate::info;
@@ -60,7 +59,7 @@ pub(crate) fn open(
     if let Some(clock) = clock {
         builder = builder.clock(&clock.get().clock);
     }
-    let space = detach(py, || builder.open(url)).or_raise(py)?;
+    let space = py.detach(|| builder.open(url)).or_raise(py)?;
     Ok(Space {
         space: Mutex::new(Some(space)),
         url: url.to_owned(),
@@ -77,7 +76,7 @@ impl Space {
     ) -> PyResult<Vec<T>> {
         let space = self.space(py)?;
         let prefix = prefix.map_or(Ok(&b""[..]), |prefix| bytes_of("prefix", prefix))?;
-        detach(py, || list(&space, prefix)).or_raise(py)
+        py.detach(|| list(&space, prefix)).or_raise(py)
     }
 
     /// The space itself, unless it was closed.
@@ -222,7 +221,7 @@ impl Space {
         let (name, limit) = (bytes_of("name", name)?, limit_of(limit, burst, window)?);
         let limiter = if update {
             // A change looks at every key of the region.
-            detach(py, || space.limiter_updated(name, &limit))
+            py.detach(|| space.limiter_updated(name, &limit))
         } else {
             space.limiter(name, &limit)
         };
@@ -298,7 +297,7 @@ impl Space {
     /// The token of the hold that was ended, if there was one.
     fn break_lock(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let (space, name) = (self.space(py)?, bytes_of("name", name)?);
-        detach(py, || space.break_lock(name)).or_raise(py)
+        py.detach(|| space.break_lock(name)).or_raise(py)
     }
 
     fn breaks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -316,7 +315,7 @@ impl Space {
 
     fn inspect_coarse<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let space = self.space(py)?;
-        let locks = detach(py, || space.inspect_coarse()).or_raise(py)?;
+        let locks = py.detach(|| space.inspect_coarse()).or_raise(py)?;
         info::locks(py, &locks)
     }
 
@@ -400,7 +399,7 @@ impl Space {
 
     fn close(&self, py: Python<'_>) {
         let space = self.space.lock().take();
-        detach(py, || drop(space));
+        py.detach(|| drop(space));
     }
 
     #[getter]

@@ -1,6 +1,5 @@
 //! Waits with the interpreter let go, and Ctrl-C while they last.
 
-use crate::ending::detach;
 use crate::error::OrRaise;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,10 +17,10 @@ pub(crate) fn wait<T: Send>(
     // Others never need the interpreter before the end of their wait: so a daemon thread does not ask for
     // it while it is being torn down.
     if !handles_signals(py)? {
-        return detach(py, call).or_raise(py);
+        return py.detach(call).or_raise(py);
     }
     let mut raised = None;
-    let waited = detach(py, || {
+    let waited = py.detach(|| {
         let stop = || {
             Python::attach(|py| {
                 raised = py.check_signals().err();
