@@ -89,7 +89,8 @@ mod tests {
     use crate::{Error, KeepAlive, Owner, Space};
     use std::time::Duration;
 
-    /// Waits that stop at the second question, and what they leave behind.
+    type Waits<'a> = Vec<(&'a str, Box<dyn FnMut() -> Result<(), Error> + 'a>)>;
+
     #[test]
     fn every_kind_of_wait_stops_when_told_to_and_leaves_nothing_behind() {
         let space = Space::open("mem:").unwrap();
@@ -107,7 +108,6 @@ mod tests {
         let table = space.table().unwrap();
         let long = Duration::from_hours(1);
 
-        type Waits<'a> = Vec<(&'a str, Box<dyn FnMut() -> Result<(), Error> + 'a>)>;
         let mut waits: Waits<'_> = vec![
             ("a lock", Box::new(|| lock.acquire().map(drop))),
             (

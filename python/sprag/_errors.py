@@ -82,6 +82,11 @@ class ReleasedError(Error, RuntimeError):
     """Its token."""
 
 
+class UnfinishedError(Error):
+    """The block of an attempt ended without finishing or abandoning it: the next one is told that its work may have
+    been done in part."""
+
+
 class StaleError(Error):
     """The fence has admitted a higher token: whoever comes with this one has lost what it holds."""
 

@@ -2,13 +2,17 @@
 
 use crate::number::{seconds, whole};
 use parking_lot::Mutex;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList};
 
 /// The answer of a limiter; true if it admitted the cost.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Decision {
-    decision: Mutex<sprag::Decision>,
+    answer: Mutex<sprag::Decision>,
     is_allowed: bool,
+    /// The cost that a look was for, which takes nothing itself; 0 of all others.
+    looked_for: u64,
 }
 
 impl Decision {
@@ -16,13 +20,25 @@ impl Decision {
     pub(crate) fn new(decision: sprag::Decision) -> Self {
         Self {
             is_allowed: decision.is_allowed(),
-            decision: Mutex::new(decision),
+            answer: Mutex::new(decision),
+            looked_for: 0,
+        }
+    }
+
+    /// What a check of `cost` would have found.
+    pub(crate) fn of_look(decision: sprag::Decision, cost: u64) -> Self {
+        Self {
+            is_allowed: decision
+                .retry_after_for(cost)
+                .is_some_and(|wait| wait.is_zero()),
+            answer: Mutex::new(decision),
+            looked_for: cost,
         }
     }
 
     /// What can be given back, once.
     pub(crate) fn take(&self) -> sprag::Decision {
-        self.decision.lock().take()
+        self.answer.lock().take()
     }
 }
 
@@ -35,37 +51,42 @@ impl Decision {
 
     #[getter]
     fn limit(&self) -> u64 {
-        self.decision.lock().limit()
+        self.answer.lock().limit()
     }
 
     #[getter]
     fn remaining(&self) -> u64 {
-        self.decision.lock().remaining()
+        self.answer.lock().remaining()
     }
 
     #[getter]
     fn retry_after(&self) -> Option<f64> {
-        self.decision.lock().retry_after().map(seconds)
+        let decision = self.answer.lock();
+        let retry_after = match self.looked_for {
+            0 => decision.retry_after(),
+            cost => decision.retry_after_for(cost),
+        };
+        retry_after.map(seconds)
     }
 
     #[getter]
     fn reset_after(&self) -> Option<f64> {
-        self.decision.lock().reset_after().map(seconds)
+        self.answer.lock().reset_after().map(seconds)
     }
 
     #[getter]
     fn act_after(&self) -> f64 {
-        seconds(self.decision.lock().act_after())
+        seconds(self.answer.lock().act_after())
     }
 
     #[getter]
     fn is_overflow(&self) -> bool {
-        self.decision.lock().is_overflow()
+        self.answer.lock().is_overflow()
     }
 
     fn retry_after_for(&self, cost: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let cost = whole("cost", Some(cost), 0)?;
-        Ok(self.decision.lock().retry_after_for(cost).map(seconds))
+        Ok(self.answer.lock().retry_after_for(cost).map(seconds))
     }
 
     fn __bool__(&self) -> bool {
@@ -73,7 +94,7 @@ impl Decision {
     }
 
     fn __repr__(&self) -> String {
-        let decision = self.decision.lock();
+        let decision = self.answer.lock();
         let word = if self.is_allowed {
             "allowed"
         } else {
@@ -81,5 +102,102 @@ impl Decision {
         };
         let (remaining, limit) = (decision.remaining(), decision.limit());
         format!("<sprag.Decision {word} remaining={remaining} limit={limit}>")
+    }
+}
+
+/// The answers to many checks, in their order; true if all were admitted.
+#[pyclass(frozen, sequence, module = "sprag")]
+pub(crate) struct Decisions {
+    each: Mutex<Vec<Given>>,
+    refused: Vec<usize>,
+}
+
+/// A decision, before and after somebody asked for its object.
+enum Given {
+    Plain(sprag::Decision),
+    Object(Py<Decision>),
+}
+
+impl Decisions {
+    pub(crate) fn new(decisions: Vec<sprag::Decision>) -> Self {
+        let refused = decisions.iter().enumerate();
+        Self {
+            refused: refused
+                .filter(|(_, decision)| !decision.is_allowed())
+                .map(|(at, _)| at)
+                .collect(),
+            each: Mutex::new(decisions.into_iter().map(Given::Plain).collect()),
+        }
+    }
+}
+
+#[pymethods]
+impl Decisions {
+    #[getter]
+    fn all_allowed(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    #[getter]
+    fn refused(&self) -> Vec<usize> {
+        self.refused.clone()
+    }
+
+    /// The longest of those that were refused.
+    #[getter]
+    fn retry_after(&self, py: Python<'_>) -> Option<f64> {
+        let each = self.each.lock();
+        let mut longest = 0.0_f64;
+        for at in &self.refused {
+            let retry_after = match each.get(*at)? {
+                Given::Plain(decision) => decision.retry_after().map(seconds),
+                Given::Object(object) => object.bind(py).get().retry_after(),
+            };
+            longest = longest.max(retry_after?);
+        }
+        Some(longest)
+    }
+
+    fn __len__(&self) -> usize {
+        self.each.lock().len()
+    }
+
+    fn __bool__(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, at: isize) -> PyResult<Py<Decision>> {
+        let mut each = self.each.lock();
+        let from_end = if at < 0 { each.len() } else { 0 };
+        let given = from_end
+            .checked_add_signed(at)
+            .and_then(|at| each.get_mut(at));
+        let Some(given) = given else {
+            return Err(PyIndexError::new_err("there are not so many decisions"));
+        };
+        match given {
+            Given::Object(object) => Ok(object.clone_ref(py)),
+            Given::Plain(decision) => {
+                let object = Py::new(py, Decision::new(decision.take()))?;
+                *given = Given::Object(object.clone_ref(py));
+                Ok(object)
+            }
+        }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let each: PyResult<Vec<_>> = (0_isize..)
+            .take(self.__len__())
+            .map(|at| self.__getitem__(py, at))
+            .collect();
+        PyList::new(py, each?)?.try_iter()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<sprag.Decisions {} of {} refused>",
+            self.refused.len(),
+            self.__len__()
+        )
     }
 }

@@ -4,6 +4,7 @@
 use crate::hold::Hold;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::{PyTraverseError, PyVisit};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -29,30 +30,65 @@ impl Who {
         })
     }
 
-    /// The task, which outlives the block that it is in.
-    pub(crate) fn task(task: &Bound<'_, PyAny>) -> Self {
-        Self(task.as_ptr() as usize)
+    /// The task that runs, which outlives the block that it is in; else the thread.
+    pub(crate) fn task(py: Python<'_>) -> PyResult<Self> {
+        static CURRENT_TASK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let task = CURRENT_TASK
+            .import(py, "asyncio", "current_task")?
+            .call0()?;
+        Ok(if task.is_none() {
+            Self::thread()
+        } else {
+            Self(task.as_ptr() as usize)
+        })
     }
 }
 
 #[derive(Default)]
 pub(crate) struct Entered {
-    holds: Mutex<Vec<(Who, Py<Hold>)>>,
+    /// Who entered first is not asked who it is: of all that are here at once, one at most is unnamed.
+    holds: Mutex<Vec<(Option<Who>, Py<Hold>)>>,
 }
 
 impl Entered {
     #[inline]
-    pub(crate) fn push(&self, who: Who, hold: &Bound<'_, Hold>) {
-        self.holds.lock().push((who, hold.clone().unbind()));
+    pub(crate) fn push(
+        &self,
+        hold: &Bound<'_, Hold>,
+        who: impl FnOnce() -> PyResult<Who>,
+    ) -> PyResult<()> {
+        let is_empty = self.holds.lock().is_empty();
+        // Asked without the mutex; should it not be empty any more, or be empty now, a name is no harm.
+        let who = if is_empty { None } else { Some(who()?) };
+        let mut holds = self.holds.lock();
+        holds.push((who, hold.clone().unbind()));
+        Ok(())
     }
 
-    /// The latest hold that `who` entered; else, where greenlets or callbacks leave for others, the latest that
-    /// holds still; else the latest.
+    /// The latest hold that the caller entered; else the unnamed one; else, where greenlets or callbacks leave for
+    /// others, the latest that holds still; else the latest.
     #[inline]
-    pub(crate) fn pop(&self, py: Python<'_>, who: Who) -> PyResult<Option<Py<Hold>>> {
+    pub(crate) fn pop(
+        &self,
+        py: Python<'_>,
+        who: impl FnOnce() -> PyResult<Who>,
+    ) -> PyResult<Option<Py<Hold>>> {
         {
             let mut holds = self.holds.lock();
-            if let Some(at) = holds.iter().rposition(|(other, _)| *other == who) {
+            if holds.len() <= 1 {
+                return Ok(holds.pop().map(|(_, hold)| hold));
+            }
+        }
+        self.pop_of_several(py, who()?)
+    }
+
+    #[cold]
+    fn pop_of_several(&self, py: Python<'_>, who: Who) -> PyResult<Option<Py<Hold>>> {
+        {
+            let mut holds = self.holds.lock();
+            let own = holds.iter().rposition(|(other, _)| *other == Some(who));
+            let unnamed = || holds.iter().rposition(|(other, _)| other.is_none());
+            if let Some(at) = own.or_else(unnamed) {
                 return Ok(Some(holds.remove(at).1));
             }
         }

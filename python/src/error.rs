@@ -27,7 +27,7 @@ struct Raised<'py> {
 }
 
 impl<'py> Raised<'py> {
-    fn new(py: Python<'py>, class: &'static str, text: impl ToString) -> Self {
+    fn new(py: Python<'py>, class: &'static str, text: &impl ToString) -> Self {
         Self {
             class,
             text: text.to_string(),
@@ -94,7 +94,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
 /// The exception of a class that carries nothing but what it says.
 #[cold]
 pub(crate) fn plain(py: Python<'_>, class: &'static str, text: &str) -> PyErr {
-    Raised::new(py, class, text)
+    Raised::new(py, class, &text)
         .finish()
         .unwrap_or_else(|failed| failed)
 }
@@ -103,7 +103,7 @@ pub(crate) fn plain(py: Python<'_>, class: &'static str, text: &str) -> PyErr {
 #[cold]
 pub(crate) fn released(py: Python<'_>, what: &str, token: u64) -> PyErr {
     let text = format!("the {what} with token {token} was given up already");
-    Raised::new(py, "ReleasedError", text)
+    Raised::new(py, "ReleasedError", &text)
         .with("token", token)
         .and_then(Raised::finish)
         .unwrap_or_else(|failed| failed)
@@ -116,7 +116,7 @@ where
     N: IntoPyObjectExt<'py> + std::fmt::Display,
 {
     let text = format!("{what} is {value}; it must be {min} to {max}");
-    Raised::new(value.py(), "BoundsError", text)
+    Raised::new(value.py(), "BoundsError", &text)
         .bounds(what, value, min, max)
         .and_then(Raised::finish)
         .unwrap_or_else(|failed| failed)
@@ -203,7 +203,7 @@ fn of_engine<'py>(py: Python<'py>, error: &EngineError) -> PyResult<Raised<'py>>
                  limit, or change it with update=True"
             );
             differs(
-                Raised::new(py, "LimitDiffersError", text),
+                Raised::new(py, "LimitDiffersError", &text),
                 limiter,
                 existing.as_str(),
                 asked.as_str(),
@@ -234,7 +234,7 @@ fn of_engine<'py>(py: Python<'py>, error: &EngineError) -> PyResult<Raised<'py>>
                  with the same number, or change it with update=True"
             );
             differs(
-                Raised::new(py, "LimitDiffersError", text),
+                Raised::new(py, "LimitDiffersError", &text),
                 limiter,
                 *existing,
                 *asked,
@@ -249,7 +249,7 @@ fn of_engine<'py>(py: Python<'py>, error: &EngineError) -> PyResult<Raised<'py>>
                 "the limiter {limiter} allows {capacity} at once of each key, so {asked} can never be had; ask for \
                  fewer, or raise it with update=True"
             );
-            Raised::new(py, "BoundsError", text).bounds("permits", *asked, 1, *capacity)
+            Raised::new(py, "BoundsError", &text).bounds("permits", *asked, 1, *capacity)
         }
         EngineError::LimiterGone { limiter } => {
             raised("LimiterGoneError").with("name", limiter.as_str())

@@ -4,7 +4,7 @@
 use crate::error::{OrRaise, plain, released};
 use crate::lost;
 use crate::number::{duration, seconds, timeout};
-use crate::source::{AnyHold, Refused};
+use crate::source::AnyHold;
 use crate::wait::{LOOK, wait};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyAttributeError;
@@ -51,10 +51,10 @@ impl Hold {
         py: Python<'_>,
         ask: impl FnOnce(&mut State) -> T + Send,
     ) -> PyResult<T> {
-        if let Some(mut state) = self.state.try_lock() {
-            if !matches!(&*state, State::Held(hold) if hold.may_wait()) {
-                return Ok(ask(&mut state));
-            }
+        if let Some(mut state) = self.state.try_lock()
+            && !matches!(&*state, State::Held(hold) if hold.may_wait())
+        {
+            return Ok(ask(&mut state));
         }
         let mut ask = Some(ask);
         loop {
@@ -260,27 +260,26 @@ impl Hold {
 
     fn detach(&self, py: Python<'_>) -> PyResult<u64> {
         let detached = self.with(py, |state| {
-            let State::Held(hold) = std::mem::replace(state, State::Over { was_lost: false })
-            else {
-                return None;
-            };
-            Some(match hold.detach() {
-                Ok(token) => Ok(token),
-                Err(Refused::Error(error)) => {
-                    let was_lost = matches!(error, sprag::Error::Lost { .. });
-                    *state = State::Over { was_lost };
-                    Err(Some(error))
+            if matches!(state, State::Held(hold) if !hold.can_detach()) {
+                return Some(None);
+            }
+            match std::mem::replace(state, State::Over { was_lost: false }) {
+                State::Held(hold) => {
+                    let detached = hold.detach()?;
+                    *state = State::Over {
+                        was_lost: matches!(detached, Err(sprag::Error::Lost { .. })),
+                    };
+                    Some(Some(detached))
                 }
-                Err(Refused::NotPossible(hold)) => {
-                    *state = State::Held(hold);
-                    Err(None)
+                over @ State::Over { .. } => {
+                    *state = over;
+                    None
                 }
-            })
+            }
         })?;
         match detached {
-            Some(Ok(token)) => Ok(token),
-            Some(Err(Some(error))) => Err(error).or_raise(py),
-            Some(Err(None)) => Err(plain(
+            Some(Some(detached)) => detached.or_raise(py),
+            Some(None) => Err(plain(
                 py,
                 "UnsupportedError",
                 "holds of several locks and of owners end with this process; hold each lock by itself to detach it",

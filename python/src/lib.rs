@@ -3,16 +3,25 @@
 //! One file is one noun; [`source`] is what can be acquired and [`wait`] how a thread waits for it. What users see is
 //! described in `sprag/_sprag.pyi`. Waits let the interpreter go, what takes nanoseconds doesn't.
 
+mod acquire;
 mod clock;
+mod counter;
 mod decision;
 mod entered;
 mod error;
+mod fence;
 mod hold;
+mod info;
+mod joint;
 mod limiter;
 mod limits;
 mod lock;
 mod lost;
 mod number;
+mod once;
+mod owner;
+mod reactor;
+mod semaphore;
 mod source;
 mod space;
 mod text;
@@ -24,17 +33,33 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _sprag {
     #[pymodule_export]
+    use crate::acquire::{Acquire, Completed};
+    #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]
-    use crate::decision::Decision;
+    use crate::counter::{Counter, StripedCounter};
+    #[pymodule_export]
+    use crate::decision::{Decision, Decisions};
+    #[pymodule_export]
+    use crate::fence::Fence;
     #[pymodule_export]
     use crate::hold::Hold;
+    #[pymodule_export]
+    use crate::joint::{JointDecision, JointLimiter};
     #[pymodule_export]
     use crate::limiter::Limiter;
     #[pymodule_export]
     use crate::lock::Lock;
     #[pymodule_export]
     use crate::lost::LostQueue;
+    #[pymodule_export]
+    use crate::once::{Attempt, Done, InProgress, Once, Unfinished};
+    #[pymodule_export]
+    use crate::owner::Owner;
+    #[pymodule_export]
+    use crate::reactor::Reactor;
+    #[pymodule_export]
+    use crate::semaphore::{Concurrency, Semaphore};
     #[pymodule_export]
     use crate::space::{Caps, Space, open};
 }

@@ -1,10 +1,12 @@
 //! Limiters: a rate over keys.
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Decisions};
 use crate::error::OrRaise;
 use crate::number::{duration, whole};
 use crate::text::{bytes_of, told};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
 use sprag::Refunded;
 
 /// A rate over keys.
@@ -15,7 +17,7 @@ pub(crate) struct Limiter {
 
 #[pymethods]
 impl Limiter {
-    #[pyo3(signature = (key, cost=None))]
+    #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
     fn hit(
         &self,
         py: Python<'_>,
@@ -25,6 +27,46 @@ impl Limiter {
         let (key, cost) = (bytes_of("key", key)?, whole("cost", cost, 1)?);
         let decision = self.limiter.check(key, cost).or_raise(py)?;
         Ok(Decision::new(decision))
+    }
+
+    /// What a check would find; nothing is changed.
+    #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
+    fn test(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        cost: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Decision> {
+        let (key, cost) = (bytes_of("key", key)?, whole("cost", cost, 1)?);
+        let decision = self.limiter.peek(key).or_raise(py)?;
+        Ok(Decision::of_look(decision, cost))
+    }
+
+    #[pyo3(signature = (keys, cost=None), text_signature = "($self, keys, cost=1)")]
+    fn hit_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        cost: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Decisions> {
+        let cost = whole("cost", cost, 1)?;
+        let items: Vec<Bound<'_, PyAny>> = match keys.cast::<PyList>() {
+            Ok(keys) => keys.iter().collect(),
+            Err(_) if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() => {
+                // One key would be a key for each of its letters.
+                return Err(PyTypeError::new_err("keys must be several keys, not one"));
+            }
+            Err(_) => keys.try_iter()?.collect::<PyResult<_>>()?,
+        };
+        let mut bytes = Vec::with_capacity(items.len());
+        for item in &items {
+            bytes.push(bytes_of("key", item)?);
+        }
+        let mut decisions = Vec::with_capacity(bytes.len());
+        self.limiter
+            .check_batch(&bytes, cost, |_, decision| decisions.push(decision))
+            .or_raise(py)?;
+        Ok(Decisions::new(decisions))
     }
 
     #[pyo3(signature = (key, cost, wait_max))]

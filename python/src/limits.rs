@@ -12,11 +12,12 @@ pub(crate) fn limit_of(
 ) -> PyResult<String> {
     let mut text = limit.to_owned();
     if burst.is_some() {
-        text.push_str(&format!(";burst={}", whole("burst", burst, 0)?));
+        let burst = whole("burst", burst, 0)?;
+        text = format!("{text};burst={burst}");
     }
     match window {
         None => {}
-        Some(window @ ("fixed" | "sliding")) => text.push_str(&format!(";window={window}")),
+        Some(window @ ("fixed" | "sliding")) => text = format!("{text};window={window}"),
         Some(other) => {
             let text = format!("window is {other:?}; it must be \"fixed\", \"sliding\" or None");
             return Err(PyValueError::new_err(text));

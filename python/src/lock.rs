@@ -1,9 +1,10 @@
 //! Locks, as objects: what is acquired in a `with` block, or by a call.
 
+use crate::acquire::{Acquire, Completed, Of};
 use crate::entered::{Entered, Who};
 use crate::error::{OrRaise, plain};
 use crate::hold::{Hold, leave};
-use crate::number::timeout;
+use crate::number::{seconds, timeout};
 use crate::source::{AnyHold, Source};
 use crate::text::told;
 use crate::wait::wait;
@@ -30,10 +31,15 @@ pub(crate) struct Acquirer {
 }
 
 /// Whether holds are kept alive, and who is told when they are lost.
-#[derive(Default)]
 pub(crate) struct Keep {
-    pub(crate) is_alive: bool,
-    pub(crate) on_lost: Option<Py<PyAny>>,
+    is_alive: bool,
+    on_lost: Option<Py<PyAny>>,
+}
+
+impl Keep {
+    pub(crate) fn new(is_alive: bool, on_lost: Option<Py<PyAny>>) -> Self {
+        Self { is_alive, on_lost }
+    }
 }
 
 impl Acquirer {
@@ -48,6 +54,10 @@ impl Acquirer {
 
     pub(crate) fn source(&self) -> &Source {
         &self.source
+    }
+
+    pub(crate) fn entered(&self) -> &Entered {
+        &self.entered
     }
 
     /// The object for what was acquired of `source`.
@@ -94,7 +104,7 @@ impl Acquirer {
             None => self.wait_to_enter(py)?,
         };
         let hold = self.hold(py, hold)?;
-        self.entered.push(Who::thread(), &hold);
+        self.entered.push(&hold, || Ok(Who::thread()))?;
         Ok(hold)
     }
 
@@ -109,8 +119,13 @@ impl Acquirer {
     }
 
     #[inline]
-    pub(crate) fn exit(&self, py: Python<'_>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
-        match self.entered.pop(py, Who::thread())? {
+    pub(crate) fn exit(
+        &self,
+        py: Python<'_>,
+        raised: &Bound<'_, PyAny>,
+        who: impl FnOnce() -> PyResult<Who>,
+    ) -> PyResult<()> {
+        match self.entered.pop(py, who)? {
             Some(hold) => leave(hold.get().end(py), raised),
             None => Err(plain(
                 py,
@@ -146,6 +161,10 @@ impl Lock {
         Self {
             acquirer: Acquirer::new(source, keep),
         }
+    }
+
+    pub(crate) fn acquirer(&self) -> &Acquirer {
+        &self.acquirer
     }
 
     /// What is to be done by a token, of the kinds of locks that know how.
@@ -193,7 +212,34 @@ impl Lock {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind)
+        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn acquire_async(
+        slf: Bound<'_, Self>,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Acquire> {
+        let timeout = self::timeout(timeout)?.map(seconds);
+        Ok(Acquire::new(Of::Lock(slf.unbind()), false, timeout))
+    }
+
+    fn __aenter__(slf: Bound<'_, Self>) -> Acquire {
+        Acquire::new(Of::Lock(slf.unbind()), true, None)
+    }
+
+    /// Released at once: there is nothing to wait for, and so nothing to cancel.
+    #[pyo3(signature = (kind, error, trace))]
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        trace: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<Completed>> {
+        let _ = (error, trace);
+        self.acquirer.exit(py, kind, || Who::task(py))?;
+        Completed::get(py)
     }
 
     /// Whether anybody holds it, here or elsewhere; of several locks, any of them.

@@ -50,8 +50,8 @@ impl LostQueue {
 
 /// What the space's own thread calls: it leaves word, and waits for nothing.
 pub(crate) fn teller(hold: &Bound<'_, Hold>) -> PyResult<Arc<dyn Fn() + Send + Sync>> {
-    let py = hold.py();
     static QUEUE_OF_THREAD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = hold.py();
     let queue = QUEUE_OF_THREAD
         .import(py, "sprag._told", "queue")?
         .call0()?

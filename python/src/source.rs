@@ -2,8 +2,8 @@
 //! is a [`AnyHold`].
 
 use sprag::{
-    CoarseLock, Error, Hold, HoldAll, HoldOf, KeepAlive, LockInfo, Locks, Owner, OwnerHold,
-    OwnerLock, Result, Semaphore,
+    CoarseLock, Hold, HoldAll, HoldOf, KeepAlive, LockInfo, Locks, Owner, OwnerHold, OwnerLock,
+    Result, Semaphore,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -43,7 +43,7 @@ impl Source {
                 is_shared: false,
             } => Ok(lock.try_acquire()?.map(AnyHold::One)),
             Self::Lock { lock, .. } => Ok(lock.try_acquire_shared()?.map(AnyHold::One)),
-            Self::Several(locks) => Ok(locks.try_acquire()?.map(AnyHold::All)),
+            Self::Several(locks) => Ok(locks.try_acquire()?.map(Box::new).map(AnyHold::All)),
             Self::Coarse(lock) => Ok(lock.try_acquire()?.map(AnyHold::One)),
             Self::Permits { semaphore, permits } => {
                 Ok(semaphore.try_acquire(*permits)?.map(AnyHold::One))
@@ -73,7 +73,10 @@ impl Source {
                 is_shared: false,
             } => Ok(lock.acquire_timeout(timeout)?.map(AnyHold::One)),
             Self::Lock { lock, .. } => Ok(lock.acquire_shared_timeout(timeout)?.map(AnyHold::One)),
-            Self::Several(locks) => Ok(locks.acquire_timeout(timeout)?.map(AnyHold::All)),
+            Self::Several(locks) => Ok(locks
+                .acquire_timeout(timeout)?
+                .map(Box::new)
+                .map(AnyHold::All)),
             Self::Coarse(lock) => Ok(lock.acquire_timeout(timeout)?.map(AnyHold::One)),
             Self::Permits { semaphore, permits } => Ok(semaphore
                 .acquire_timeout(*permits, timeout)?
@@ -81,16 +84,22 @@ impl Source {
             Self::Owner {
                 lock,
                 is_shared: false,
-            } => Ok(lock.acquire_timeout(timeout)?.map(AnyHold::Owner)),
-            Self::Owner { lock, .. } => {
-                Ok(lock.acquire_shared_timeout(timeout)?.map(AnyHold::Owner))
-            }
-            Self::SeveralOf(locks, owner) => {
-                Ok(locks.acquire_for(owner, timeout)?.map(AnyHold::AllOf))
-            }
-            Self::CoarseOf(lock, owner) => {
-                Ok(lock.acquire_for(owner, timeout)?.map(AnyHold::OneOf))
-            }
+            } => Ok(lock
+                .acquire_timeout(timeout)?
+                .map(Box::new)
+                .map(AnyHold::Owner)),
+            Self::Owner { lock, .. } => Ok(lock
+                .acquire_shared_timeout(timeout)?
+                .map(Box::new)
+                .map(AnyHold::Owner)),
+            Self::SeveralOf(locks, owner) => Ok(locks
+                .acquire_for(owner, timeout)?
+                .map(Box::new)
+                .map(AnyHold::AllOf)),
+            Self::CoarseOf(lock, owner) => Ok(lock
+                .acquire_for(owner, timeout)?
+                .map(Box::new)
+                .map(AnyHold::OneOf)),
         }
     }
 
@@ -104,7 +113,7 @@ impl Source {
             Self::Lock { lock, .. } => one(lock.acquire_shared_async()),
             Self::Several(locks) => {
                 let all = locks.acquire_async();
-                Box::pin(async { Ok(AnyHold::All(all.await?)) })
+                Box::pin(async { Ok(AnyHold::All(Box::new(all.await?))) })
             }
             Self::Coarse(lock) => one(lock.acquire_async()),
             Self::Permits { semaphore, permits } => one(semaphore.acquire_async(*permits)?),
@@ -114,7 +123,7 @@ impl Source {
                 } else {
                     lock.acquire_async()
                 };
-                Box::pin(async { Ok(AnyHold::Owner(owner.await?)) })
+                Box::pin(async { Ok(AnyHold::Owner(Box::new(owner.await?))) })
             }
             Self::SeveralOf(..) | Self::CoarseOf(..) => return Ok(None),
         }))
@@ -141,10 +150,11 @@ fn one(acquiring: sprag::Acquire<'static>) -> Acquiring {
 /// What was acquired.
 pub(crate) enum AnyHold {
     One(Hold<'static>),
-    All(HoldAll<'static>),
-    Owner(OwnerHold<'static>),
-    OneOf(HoldOf<Hold<'static>>),
-    AllOf(HoldOf<HoldAll<'static>>),
+    // In boxes, so that the common one is not moved as if it were as large as they are.
+    All(Box<HoldAll<'static>>),
+    Owner(Box<OwnerHold<'static>>),
+    OneOf(Box<HoldOf<Hold<'static>>>),
+    AllOf(Box<HoldOf<HoldAll<'static>>>),
 }
 
 /// Asks the hold beneath, whichever it is.
@@ -258,17 +268,16 @@ impl AnyHold {
         }
     }
 
-    /// Lives on without this process; the hold itself, as it was, for what cannot.
-    pub(crate) fn detach(self) -> Result<u64, Refused> {
+    /// Lives on without this process; `None`, and it is released, for what cannot.
+    pub(crate) fn detach(self) -> Option<Result<u64>> {
         match self {
-            Self::One(hold) => hold.detach().map_err(Refused::Error),
-            other => Err(Refused::NotPossible(other)),
+            Self::One(hold) => Some(hold.detach()),
+            Self::All(_) | Self::Owner(_) | Self::OneOf(_) | Self::AllOf(_) => None,
         }
     }
-}
 
-/// Why a hold was not detached.
-pub(crate) enum Refused {
-    Error(Error),
-    NotPossible(AnyHold),
+    /// Whether it can live on without this process.
+    pub(crate) fn can_detach(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 import sprag
@@ -57,8 +59,8 @@ def test_a_key_has_a_limit_of_its_own(space: sprag.Space) -> None:
 
 
 @pytest.mark.parametrize("window", ["fixed", "sliding"])
-def test_windows_are_chosen_by_name(space: sprag.Space, window: str) -> None:
+def test_windows_are_chosen_by_name(space: sprag.Space, window: Literal["fixed", "sliding"]) -> None:
     api = space.limiter("api", "2/hour", window=window)
     assert api.limit == f"2/hour;window={window}"
     with pytest.raises(ValueError):
-        space.limiter("other", "2/hour", window="tumbling")
+        space.limiter("other", "2/hour", window="tumbling")  # type: ignore[arg-type]

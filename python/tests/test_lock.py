@@ -26,7 +26,6 @@ def test_a_lock_is_held_in_its_block_and_free_after(space: sprag.Space) -> None:
 def test_tokens_rise_by_one(space: sprag.Space) -> None:
     lock = space.lock(b"\xff\x00")
     first = lock.acquire()
-    assert first is not None
     token = first.token
     first.release()
     with lock as second:
@@ -36,7 +35,6 @@ def test_tokens_rise_by_one(space: sprag.Space) -> None:
 def test_a_hold_is_a_block_of_its_own(space: sprag.Space) -> None:
     lock = space.lock("a")
     hold = lock.acquire()
-    assert hold is not None
     with hold as same:
         assert same is hold
     assert not lock.locked()
@@ -143,7 +141,6 @@ def test_shared_holds_are_there_together(space: sprag.Space) -> None:
 def test_a_hold_goes_from_hand_to_hand_by_its_token(space: sprag.Space) -> None:
     lock = space.lock("deploy")
     hold = lock.acquire()
-    assert hold is not None
     token = hold.detach()
     assert lock.locked()
     lock.renew_token(token)
@@ -157,7 +154,6 @@ def test_a_hold_goes_from_hand_to_hand_by_its_token(space: sprag.Space) -> None:
 def test_a_hold_is_upgraded_and_downgraded(space: sprag.Space) -> None:
     shared = space.lock("a", shared=True)
     mine, other = shared.acquire(), shared.acquire()
-    assert mine is not None and other is not None
     token = mine.token
     assert not mine.upgrade(timeout=0)
     other.release()

@@ -15,9 +15,13 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Reads one line of output; `None` unless it is a complete result line. A test may print
-    /// anything, so only a line that starts as a result line and has all three numbers counts.
+    /// Reads one line of output; `None` unless it is a complete result line.
     pub(crate) fn of_line(line: &str) -> Option<Self> {
+        Self::of_rust(line).or_else(|| Self::of_pytest(line))
+    }
+
+    /// A test may print anything, so only a line that starts as a result line and has all three numbers counts.
+    fn of_rust(line: &str) -> Option<Self> {
         let summary = line.trim_end().strip_prefix("test result: ")?;
         let number_before = |word: &str| {
             summary.split(';').find_map(|part| {
@@ -41,6 +45,27 @@ impl Counts {
             failed: failed.strip_suffix(" failed")?.parse().ok()?,
             skipped: 0,
         })
+    }
+
+    /// pytest's last line, such as `1 failed, 144 passed, 2 skipped in 15.79s`: numbers and what they count, all of it
+    /// known, and a time.
+    fn of_pytest(line: &str) -> Option<Self> {
+        let (summary, time) = line.trim_end().rsplit_once(" in ")?;
+        let seconds = time.split_once('s')?.0;
+        seconds.parse::<f64>().ok()?;
+        let mut counts = Self::default();
+        for part in summary.split(", ") {
+            let (number, word) = part.split_once(' ')?;
+            let number = number.parse::<u64>().ok()?;
+            match word {
+                "passed" | "xpassed" => counts.passed += number,
+                "failed" | "error" | "errors" => counts.failed += number,
+                "skipped" | "xfailed" => counts.skipped += number,
+                "deselected" | "warning" | "warnings" => {}
+                _ => return None,
+            }
+        }
+        Some(counts)
     }
 
     /// Tests that ran, either way.
@@ -129,6 +154,25 @@ mod tests {
         ];
         for (line, expected) in cases {
             assert_eq!(Counts::of_own_line(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn pytests_last_line_counts_and_nothing_like_it_does() {
+        let cases = [
+            ("145 passed in 15.79s", Some(counts(145, 0, 0))),
+            (
+                "1 failed, 144 passed, 2 skipped, 1 error in 75.03s (0:01:15)",
+                Some(counts(144, 2, 2)),
+            ),
+            ("3 passed, 7 deselected in 0.10s\n", Some(counts(3, 0, 0))),
+            ("no tests ran in 0.01s", None),
+            ("3 passed", None),
+            ("3 cows in 2s", None),
+            ("we passed in 2s", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(Counts::of_line(line), expected, "{line:?}");
         }
     }
 

@@ -14,6 +14,7 @@ mod install;
 mod library;
 mod loom;
 mod mutants;
+mod python;
 mod soak;
 mod step;
 mod symbols;
@@ -51,6 +52,8 @@ enum Chore {
     Loom(loom::Options),
     /// Run the long forms of the torture, churn and fuzz tests, round after round.
     Soak(soak::Options),
+    /// Build the Python package, and test it as it is installed; arguments go to pytest.
+    Python(python::Options),
     /// Compare with peers, side by side in one run; arguments go to the comparison.
     Compare(compare::Options),
 }
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
             Chore::Mutants(options) => mutants::run(&workspace, &options),
             Chore::Loom(options) => loom::run(&workspace, &options),
             Chore::Soak(options) => soak::run(&workspace, &options),
+            Chore::Python(options) => python::run(&workspace, &options),
             Chore::Compare(options) => compare::run(&workspace, &options),
         });
     match outcome {

@@ -82,6 +82,13 @@ const STEPS: &[Step] = &[
         must_run_tests: true,
         minutes_max: 10,
     },
+    Step {
+        name: "Python package",
+        cargo: &["xtask", "python"],
+        env: &[],
+        must_run_tests: true,
+        minutes_max: 15,
+    },
 ];
 
 /// Runs the steps and prints the sum as the last line.

@@ -1,0 +1,324 @@
+//! Onces: idempotency keys, and the attempts at them.
+
+use crate::error::{OrRaise, plain, released};
+use crate::number::{duration, seconds, whole};
+use crate::text::told;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sprag::{Begun, OnceStatus};
+use std::time::Duration;
+
+/// A handle on an idempotency key.
+#[pyclass(frozen, module = "sprag")]
+pub(crate) struct Once {
+    pub(crate) once: sprag::Once<'static>,
+}
+
+#[pymethods]
+impl Once {
+    /// An `Attempt` if the key is the caller's now, `InProgress` if another's, `Done` with the result if it was
+    /// done before.
+    fn begin<'py>(&self, py: Python<'py>, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let ttl = duration("ttl", ttl)?;
+        match self.once.begin(ttl).or_raise(py)? {
+            Begun::Started(attempt) => {
+                let attempt = Attempt {
+                    token: attempt.token(),
+                    is_after_unfinished: attempt.is_after_unfinished(),
+                    own: Mutex::new(Some(attempt)),
+                };
+                Ok(Bound::new(py, attempt)?.into_any())
+            }
+            Begun::InProgress {
+                holder_pid,
+                deadline_left,
+            } => Ok(Bound::new(py, InProgress::new(holder_pid, deadline_left))?.into_any()),
+            Begun::Done(result) => Ok(Bound::new(py, Done::new(py, &result, None))?.into_any()),
+        }
+    }
+
+    /// `None` for a new key.
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        status(py, self.once.status().or_raise(py)?)
+    }
+
+    #[pyo3(signature = (token, result, keep_for))]
+    fn finish_token(
+        &self,
+        py: Python<'_>,
+        token: &Bound<'_, PyAny>,
+        result: &[u8],
+        keep_for: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (token, keep_for) = (
+            whole("token", Some(token), 0)?,
+            duration("keep_for", keep_for)?,
+        );
+        self.once.finish_token(token, result, keep_for).or_raise(py)
+    }
+
+    fn abandon_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.once
+            .abandon_token(whole("token", Some(token), 0)?)
+            .or_raise(py)
+    }
+
+    fn extend_token(
+        &self,
+        py: Python<'_>,
+        token: &Bound<'_, PyAny>,
+        ttl: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (token, ttl) = (whole("token", Some(token), 0)?, duration("ttl", ttl)?);
+        self.once.extend_token(token, ttl).or_raise(py)
+    }
+
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        told(py, &self.once.name())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<sprag.Once {}>", self.name(py).repr()?))
+    }
+}
+
+/// What is known of a key; `None` for a new one.
+pub(crate) fn status(py: Python<'_>, status: OnceStatus) -> PyResult<Option<Bound<'_, PyAny>>> {
+    Ok(Some(match status {
+        OnceStatus::New => return Ok(None),
+        OnceStatus::InProgress {
+            holder_pid,
+            deadline_left,
+        } => Bound::new(py, InProgress::new(holder_pid, deadline_left))?.into_any(),
+        OnceStatus::Done { result, kept_left } => {
+            Bound::new(py, Done::new(py, &result, Some(kept_left)))?.into_any()
+        }
+        OnceStatus::Unfinished => Bound::new(py, Unfinished {})?.into_any(),
+    }))
+}
+
+/// That another attempt is under way.
+#[pyclass(frozen, get_all, module = "sprag")]
+pub(crate) struct InProgress {
+    holder_pid: Option<u32>,
+    deadline_left: f64,
+}
+
+impl InProgress {
+    fn new(holder_pid: Option<u32>, deadline_left: Duration) -> Self {
+        Self {
+            holder_pid,
+            deadline_left: seconds(deadline_left),
+        }
+    }
+}
+
+#[pymethods]
+impl InProgress {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str) {
+        ("holder_pid", "deadline_left")
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, error, trace))]
+    #[expect(clippy::unused_self, reason = "a method of Python's")]
+    fn __exit__(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        trace: &Bound<'_, PyAny>,
+    ) {
+        let _ = (kind, error, trace);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<sprag.InProgress deadline_left={:.3}>", self.deadline_left)
+    }
+}
+
+/// That it was done, and the result.
+#[pyclass(frozen, get_all, module = "sprag")]
+pub(crate) struct Done {
+    result: Py<PyBytes>,
+    kept_left: Option<f64>,
+}
+
+impl Done {
+    fn new(py: Python<'_>, result: &[u8], kept_left: Option<Duration>) -> Self {
+        Self {
+            result: PyBytes::new(py, result).unbind(),
+            kept_left: kept_left.map(seconds),
+        }
+    }
+}
+
+#[pymethods]
+impl Done {
+    #[classattr]
+    fn __match_args__() -> (&'static str,) {
+        ("result",)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, error, trace))]
+    #[expect(clippy::unused_self, reason = "a method of Python's")]
+    fn __exit__(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        trace: &Bound<'_, PyAny>,
+    ) {
+        let _ = (kind, error, trace);
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<sprag.Done {}>", self.result.bind(py).repr()?))
+    }
+}
+
+/// That the last attempt ended unfinished.
+#[pyclass(frozen, module = "sprag")]
+pub(crate) struct Unfinished {}
+
+#[pymethods]
+impl Unfinished {
+    #[expect(clippy::unused_self, reason = "a method of Python's")]
+    fn __repr__(&self) -> &'static str {
+        "<sprag.Unfinished>"
+    }
+}
+
+/// An attempt of one's own at a key.
+#[pyclass(frozen, weakref, module = "sprag")]
+pub(crate) struct Attempt {
+    /// `None` once it is over.
+    own: Mutex<Option<sprag::Attempt<'static>>>,
+    token: u64,
+    is_after_unfinished: bool,
+}
+
+impl Attempt {
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut sprag::Attempt<'static>) -> sprag::Result<T>,
+    ) -> PyResult<T> {
+        match &mut *self.own.lock() {
+            Some(attempt) => ask(attempt).or_raise(py),
+            None => Err(released(py, "attempt", self.token)),
+        }
+    }
+
+    fn take(&self, py: Python<'_>) -> PyResult<sprag::Attempt<'static>> {
+        let attempt = self.own.lock().take();
+        attempt.ok_or_else(|| released(py, "attempt", self.token))
+    }
+}
+
+#[pymethods]
+impl Attempt {
+    #[getter]
+    fn token(&self) -> u64 {
+        self.token
+    }
+
+    #[getter]
+    fn is_after_unfinished(&self) -> bool {
+        self.is_after_unfinished
+    }
+
+    fn is_valid(&self) -> bool {
+        self.own
+            .lock()
+            .as_ref()
+            .is_some_and(sprag::Attempt::is_valid)
+    }
+
+    fn is_held(&self) -> bool {
+        self.own
+            .lock()
+            .as_ref()
+            .is_some_and(sprag::Attempt::is_held)
+    }
+
+    #[getter]
+    fn deadline_left(&self) -> f64 {
+        self.own
+            .lock()
+            .as_ref()
+            .map_or(0.0, |attempt| seconds(attempt.deadline_left()))
+    }
+
+    #[pyo3(signature = (result, keep_for))]
+    fn finish(&self, py: Python<'_>, result: &[u8], keep_for: &Bound<'_, PyAny>) -> PyResult<()> {
+        let keep_for = duration("keep_for", keep_for)?;
+        let mut attempt = self.own.lock();
+        let Some(own) = &mut *attempt else {
+            return Err(released(py, "attempt", self.token));
+        };
+        let finished = own.finish(result, keep_for);
+        // With an argument out of its bounds, or no room for the result, it goes on.
+        if matches!(finished, Ok(()) | Err(sprag::Error::AttemptLost { .. })) {
+            *attempt = None;
+        }
+        drop(attempt);
+        finished.or_raise(py)
+    }
+
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        self.take(py)?.abandon().or_raise(py)
+    }
+
+    fn renew(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, sprag::Attempt::renew)
+    }
+
+    fn extend(&self, py: Python<'_>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ttl = duration("ttl", ttl)?;
+        self.with(py, |attempt| attempt.extend(ttl))
+    }
+
+    fn detach(&self, py: Python<'_>) -> PyResult<u64> {
+        self.take(py)?.detach().or_raise(py)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// A body that raised leaves it unfinished; one that did not must have finished or abandoned it.
+    #[pyo3(signature = (kind, error, trace))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let _ = (error, trace);
+        let unfinished = self.own.lock().take();
+        if unfinished.is_some() && kind.is_none() {
+            let text = "the block ended, and neither finished the attempt nor abandoned it; it counts as unfinished";
+            return Err(plain(py, "UnfinishedError", text));
+        }
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        let over = if self.own.lock().is_none() {
+            " over"
+        } else {
+            ""
+        };
+        format!("<sprag.Attempt token={}{over}>", self.token)
+    }
+}
