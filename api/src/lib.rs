@@ -71,6 +71,7 @@ mod joint;
 mod limiter;
 mod lock;
 mod locks;
+mod metrics;
 mod once;
 mod overrides;
 mod owner;
@@ -97,6 +98,7 @@ pub use joint::{JointDecision, JointLimiter, JointLimiterInfo};
 pub use limiter::{Decision, Limiter};
 pub use lock::{Acquire, Lock};
 pub use locks::{AcquireAll, HoldAll, Locks};
+pub use metrics::{AcquireCounts, CheckCounts, Metrics, OnceCounts, WaitTimes};
 pub use once::{Attempt, Begun, Once, OnceInfo, OnceStatus};
 pub use overrides::OverrideInfo;
 pub use owner::{HoldOf, Owner, OwnerAcquire, OwnerHold, OwnerLock};
@@ -108,6 +110,7 @@ pub use sprag_core::lock::{BreakRecord, Deadlock, DeadlockedWait};
 pub use sprag_core::once::RESULT_BYTES_MAX;
 pub use sprag_core::region::Caps;
 pub use sprag_core::span::Span;
+pub use sprag_core::usage::{Fill, Usage};
 pub use sprag_core::{Error as EngineError, Refunded, TOKEN_MAX};
 
 /// The fence to embed in your own storage, and the error for a token that came too late.

@@ -4,6 +4,7 @@ use super::{Inner, Space};
 use crate::background::Background;
 use crate::clock::{Clock, ManualClock};
 use crate::host::place::Url;
+use crate::metrics::Counts;
 use crate::{Caps, Error, Result};
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
@@ -161,6 +162,7 @@ impl SpaceBuilder {
                 before_boot_ns,
                 background: Background::default(),
                 process,
+                counts: Counts::default(),
                 #[cfg(unix)]
                 origin,
                 url: url.to_owned(),

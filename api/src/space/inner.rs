@@ -3,6 +3,7 @@
 use crate::background::Background;
 use crate::clock::{Clock, ERROR_NS_MAX};
 use crate::host::futex::{self, Reach};
+use crate::metrics::Counts;
 use crate::{Error, Result};
 use sprag_core::session::Process;
 use sprag_core::sync::Half;
@@ -27,6 +28,7 @@ pub(crate) struct Inner {
     pub(super) before_boot_ns: u64,
     pub(crate) background: Background,
     pub(crate) process: Process,
+    pub(crate) counts: Counts,
     #[cfg(unix)]
     pub(super) origin: crate::host::fork::Origin,
     pub(super) url: String,
