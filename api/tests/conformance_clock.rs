@@ -326,6 +326,7 @@ fn a_wait_is_counted_by_how_long_it_took() {
     assert_eq!(WaitTimes::bound(WaitTimes::BUCKETS), None);
 }
 
+// property 5
 #[test]
 fn what_the_background_renews_and_finds_lost_is_counted_once() {
     let (space, clock) = space();

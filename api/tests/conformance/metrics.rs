@@ -7,6 +7,7 @@ use sprag::{
     AcquireCounts, Begun, Caps, CheckCounts, Error, Metrics, OnceCounts, Space, WaitTimes,
 };
 use std::sync::Barrier;
+use std::task::Poll;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -54,6 +55,7 @@ pub(crate) fn nothing_is_counted_before_anything_is_done(tier: &impl Tier) {
     assert_eq!(onces, OnceCounts::default());
 }
 
+// property 8
 pub(crate) fn each_answer_of_a_limiter_is_counted(tier: &impl Tier) {
     let space = tier.space();
     let limiter = space.limiter("l", "3/366d").unwrap();
@@ -96,6 +98,7 @@ pub(crate) fn a_call_of_several_limits_is_counted_as_one_check(tier: &impl Tier)
     assert_eq!(checks(&space), (3, 2, 0));
 }
 
+// property 11
 pub(crate) fn what_a_shared_bucket_decides_is_counted_besides(tier: &impl Tier) {
     let caps = Caps {
         limiter_keys: 1,
@@ -119,6 +122,7 @@ pub(crate) fn what_a_shared_bucket_decides_is_counted_besides(tier: &impl Tier) 
     assert_eq!(checks(&space), (4, 2, 4));
 }
 
+// property 8
 pub(crate) fn counts_are_exact_however_many_threads_count(tier: &impl Tier) {
     // At the same time more than have a line of their own, and one after another more than those.
     const THREADS: usize = 200;
@@ -147,6 +151,7 @@ pub(crate) fn counts_are_exact_however_many_threads_count(tier: &impl Tier) {
     assert_eq!(checks(&space), (together + THREADS as u64, 0, 0));
 }
 
+// property 6
 pub(crate) fn each_way_an_acquire_can_go_is_counted(tier: &impl Tier) {
     let space = tier.space();
     let other = tier.another(&space);
@@ -185,6 +190,25 @@ pub(crate) fn each_way_an_acquire_can_go_is_counted(tier: &impl Tier) {
     }
 }
 
+// property 6
+pub(crate) fn a_wait_that_fails_was_neither_granted_nor_cancelled(tier: &impl Tier) {
+    let space = tier.space();
+    let limiter = space.concurrency("c", 2).unwrap();
+    let key = limiter.key("k").unwrap();
+    let _one = key.acquire(1).unwrap();
+    let mut future = key.acquire_async(2).unwrap();
+    assert!(poll_once(&mut future).is_pending());
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| key.acquire(2).map(drop));
+        until(|| key.peek().unwrap().waiters == 2);
+        space.concurrency_updated("c", 1).unwrap();
+        assert!(waiter.join().unwrap().is_err());
+    });
+    assert!(matches!(poll_once(&mut future), Poll::Ready(Err(_))));
+    drop(future);
+    assert_eq!(acquires(&space), (1, 0, 0, 0, 0));
+}
+
 pub(crate) fn permits_several_locks_and_upgrades_are_acquires_too(tier: &impl Tier) {
     let space = tier.space();
     let semaphore = space.semaphore("s", 2).unwrap();
@@ -216,6 +240,7 @@ pub(crate) fn permits_several_locks_and_upgrades_are_acquires_too(tier: &impl Ti
     assert_eq!(acquires(&space), (6, 0, 3, 0, 1));
 }
 
+// property 14
 pub(crate) fn a_deadlock_is_counted_by_the_one_who_is_told(tier: &impl Tier) {
     let space = tier.space();
     let (first, second) = (space.owner(), space.owner());
@@ -235,6 +260,7 @@ pub(crate) fn a_deadlock_is_counted_by_the_one_who_is_told(tier: &impl Tier) {
     assert_eq!((acquires.timed_out, acquires.cancelled), (0, 0));
 }
 
+// property 5
 pub(crate) fn a_hold_is_counted_as_lost_once_however_often_it_is_told(tier: &impl Tier) {
     let space = tier.space();
     let lock = space.lock("a").unwrap();
@@ -327,6 +353,7 @@ pub(crate) fn what_comes_of_an_idempotency_key_is_counted(tier: &impl Tier) {
     assert_eq!(counts(), [6, 1, 2, 1, 4]);
 }
 
+// property 11
 pub(crate) fn a_region_tells_how_full_it_is(tier: &impl Tier) {
     let space = tier.space();
     let usage = |space: &Space| space.metrics().unwrap().region;

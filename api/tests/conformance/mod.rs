@@ -358,6 +358,7 @@ macro_rules! cases {
                 what_a_shared_bucket_decides_is_counted_besides,
                 counts_are_exact_however_many_threads_count,
                 each_way_an_acquire_can_go_is_counted,
+                a_wait_that_fails_was_neither_granted_nor_cancelled,
                 permits_several_locks_and_upgrades_are_acquires_too,
                 a_deadlock_is_counted_by_the_one_who_is_told,
                 a_hold_is_counted_as_lost_once_however_often_it_is_told,
