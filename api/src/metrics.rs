@@ -10,7 +10,7 @@ pub(crate) use counts::{Counts, Often, Seldom};
 
 use crate::{Result, Space};
 use counts::BUCKETS;
-use sprag_core::usage::Usage;
+use sprag_core::usage::{Fill, Usage};
 use std::time::Duration;
 
 /// What was done with a space, through the [`Space`] that it is asked of and its clones, since that was opened; and
@@ -165,10 +165,11 @@ impl Space {
         })
     }
 
-    /// How many chunks of [`Caps::key_chunks`](crate::Caps) long names and results take. Apart from the
+    /// How many chunks ([`Caps::key_chunks`](crate::Caps)) long names and results take. Apart from the
     /// [metrics](Self::metrics), since it looks at each of them: 7 ms with the default caps where nearly all are
-    /// taken. Stops nobody.
-    pub fn key_chunk_count(&self) -> u64 {
-        self.inner.engine.key_chunk_count()
+    /// taken. Stops nobody. It fails as that does.
+    pub fn key_chunk_usage(&self) -> Result<Fill> {
+        self.inner.check_process()?;
+        Ok(self.inner.engine.key_chunk_usage())
     }
 }

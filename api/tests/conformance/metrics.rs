@@ -4,7 +4,7 @@ use super::block_on::{block_on, poll_once};
 use super::tier::{Tier, small};
 use super::{until, waiters};
 use sprag::{
-    AcquireCounts, Begun, Caps, CheckCounts, Error, Metrics, OnceCounts, Space, WaitTimes,
+    AcquireCounts, Begun, Caps, CheckCounts, Error, Fill, Metrics, OnceCounts, Space, WaitTimes,
 };
 use std::sync::Barrier;
 use std::task::Poll;
@@ -414,10 +414,11 @@ pub(crate) fn a_region_tells_how_full_it_is(tier: &impl Tier) {
     assert_eq!(after.sessions.used, sessions);
     assert_eq!(after, usage(&other), "the region's, whoever asks");
 
-    assert_eq!(space.key_chunk_count(), 0);
+    let chunks = |used| Fill { used, cap: 32_768 };
+    assert_eq!(space.key_chunk_usage().unwrap(), chunks(0));
     let long = "a key that does not fit in its cell, nor in the first chunk of it";
     let _ = limiter.check(long, 1).unwrap();
-    assert_eq!(space.key_chunk_count(), 2);
+    assert_eq!(space.key_chunk_usage().unwrap(), chunks(2));
 
     drop(future);
     assert_eq!(usage(&space).waiters.used, 0);
