@@ -5,6 +5,7 @@
 //! which whoever frees a lock rings for a waiting future, until the next lease is due or the next look.
 
 use crate::hold::KeepAlive;
+use crate::metrics::Seldom;
 use crate::space::Inner;
 use crate::wait::{Granted, Want};
 use crate::{Error, Result};
@@ -71,6 +72,11 @@ impl Kept {
     pub(crate) fn deadline_ns(&self) -> u64 {
         // Relaxed: one number, compared with a clock.
         self.deadline_ns.load(Ordering::Relaxed)
+    }
+
+    /// That the holder found the hold lost.
+    pub(crate) fn note_loss(&self, inner: &Inner) {
+        note_loss(inner, &self.deadline_ns);
     }
 
     /// Has the engine `change` the hold's grant for another, with `grant_of` the outcome; the same lease goes on
@@ -210,8 +216,7 @@ fn run(space: &Weak<Inner>) {
         state.leases.retain_mut(|lease| {
             let is_kept = is_in_place && keep(&inner, lease, now_ns);
             if !is_kept {
-                // A loss that is told shows in the hold as well.
-                lease.deadline_ns.store(0, Ordering::Relaxed);
+                note_loss(&inner, &lease.deadline_ns);
                 lost.extend(lease.on_lost.take());
             }
             is_kept
@@ -242,6 +247,14 @@ fn run(space: &Weak<Inner>) {
     }
 }
 
+/// Has a loss show in the hold as well, and counts it unless that was done before. Relaxed: of all who find the same
+/// loss, one exchanges the deadline.
+fn note_loss(inner: &Inner, deadline_ns: &AtomicU64) {
+    if deadline_ns.swap(0, Ordering::Relaxed) != 0 {
+        inner.counts.seldom(Seldom::Lost);
+    }
+}
+
 /// Looks at a hold, and renews its lease if that is due; `false` when it is lost.
 fn keep(inner: &Inner, lease: &mut Renewal, now_ns: u64) -> bool {
     if !inner.engine.is_held(&lease.grant, now_ns) {
@@ -261,6 +274,7 @@ fn keep(inner: &Inner, lease: &mut Renewal, now_ns: u64) -> bool {
             .deadline_ns
             .store(now_ns.saturating_add(lease.lease_ns), Ordering::Relaxed);
         lease.due_ns = now_ns.saturating_add(lease.lease_ns / RENEW_AT);
+        inner.counts.seldom(Seldom::Renewed);
         return true;
     }
     false
@@ -272,12 +286,17 @@ pub(crate) struct Wait {
     /// Names its waker; its address could not, for a future moves.
     id: u64,
     ticket: Option<Ticket>,
+    /// When it began, in region time.
+    began_ns: u64,
+    /// Whether it failed, so that dropping it cancels nothing.
+    has_failed: bool,
 }
 
 impl Wait {
     pub(crate) fn begin(inner: &Arc<Inner>, want: &Want<'_>) -> Result<Self> {
         inner.check_session()?;
-        let ticket = want.enqueue(inner, inner.precise_ns(), u64::MAX)?;
+        let began_ns = inner.precise_ns();
+        let ticket = want.enqueue(inner, began_ns, u64::MAX)?;
         inner.engine.set_sleeper(&ticket, Sleeper::Doorbell);
         let mut state = inner.background.state.lock();
         let id = state.next_id();
@@ -287,11 +306,31 @@ impl Wait {
             inner: inner.clone(),
             id,
             ticket: Some(ticket),
+            began_ns,
+            has_failed: false,
         })
     }
 
     /// `None`: not yet; `waker` is woken when it may be.
     pub(crate) fn poll(
+        &mut self,
+        want: &Want<'_>,
+        lease_ns: u64,
+        waker: &Waker,
+    ) -> Result<Option<Granted>> {
+        let polled = self.poll_in_queue(want, lease_ns, waker);
+        match &polled {
+            Ok(None) => {}
+            Ok(Some(granted)) => self.inner.count_wait(self.began_ns, granted),
+            Err(error) => {
+                self.has_failed = true;
+                self.inner.count_failed_wait(error);
+            }
+        }
+        polled
+    }
+
+    fn poll_in_queue(
         &mut self,
         want: &Want<'_>,
         lease_ns: u64,
@@ -318,7 +357,9 @@ impl Wait {
                 }
                 Poll::Moved => {
                     self.ticket = None;
+                    let began_ns = self.began_ns;
                     *self = Self::begin(&self.inner.clone(), want)?;
+                    self.began_ns = began_ns;
                 }
                 Poll::Waiting { wake, .. } => {
                     inner.wake(wake);
@@ -373,6 +414,9 @@ impl Drop for Wait {
             ring(&self.inner);
         }
         if let Some(ticket) = self.ticket.take() {
+            if !self.has_failed {
+                self.inner.counts.seldom(Seldom::Cancelled);
+            }
             self.inner.leave(ticket);
         }
     }

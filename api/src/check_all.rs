@@ -133,6 +133,10 @@ impl Space {
                     *decision = Some(Decision(checked));
                 }
             })?;
+        let is_overflow = decisions.iter().any(Decision::is_overflow);
+        inner
+            .counts
+            .check_anywhere(decisions.is_allowed, is_overflow);
         Ok(decisions)
     }
 }

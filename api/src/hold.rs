@@ -2,6 +2,7 @@
 
 use crate::background::Kept;
 use crate::lock::check_ttl;
+use crate::metrics::{Often, Seldom};
 use crate::share::Share;
 use crate::space::Inner;
 use crate::wait::{self, Granted, Want};
@@ -21,11 +22,19 @@ pub(crate) fn release(inner: &Inner, grant: &Grant) -> bool {
     finish_release(inner, released)
 }
 
-/// That a hold is lost, by the name of its lock if that can still be told. Takes what it needs of the hold,
-/// not the hold: so that lives in registers.
+/// That a hold is lost, by the name of its lock if that can still be told. Counted, unless its `deadline_ns` says that
+/// it was told before. Takes what it needs of the hold, not the hold: so that lives in registers.
 #[cold]
 #[inline(never)]
-fn lost(inner: &Inner, grant: Grant, name_hash: u64) -> Error {
+fn lost(inner: &Inner, grant: Grant, name_hash: u64, deadline_ns: u64) -> Error {
+    if deadline_ns != 0 {
+        inner.counts.seldom(Seldom::Lost);
+    }
+    told_lost(inner, grant, name_hash)
+}
+
+/// That a hold is lost, which was counted.
+fn told_lost(inner: &Inner, grant: Grant, name_hash: u64) -> Error {
     let name = inner.engine.name_of_hold(&grant, name_hash);
     Error::lost(name.as_deref(), grant.token)
 }
@@ -59,7 +68,7 @@ pub struct Hold<'s> {
     /// a byte would cost as much as the release.
     grant: Grant,
     lease_ns: u64,
-    /// Region time until which the holder may take the lock for its own.
+    /// Region time until which the holder may take the lock for its own; 0 once it was told that it is lost.
     deadline_ns: u64,
     /// To make sure of the lock's name when that is asked for.
     name_hash: u64,
@@ -118,7 +127,7 @@ impl Hold<'_> {
     }
 
     /// Whether the lease still runs, by the holder's own clock: a clock read, no shared memory. Errs
-    /// towards `false` near the end. Async-signal-safe.
+    /// towards `false` near the end; also `false` once a call told that the hold is lost. Async-signal-safe.
     #[inline]
     pub fn is_valid(&self) -> bool {
         self.space.is_in_lease(self.deadline_ns())
@@ -160,6 +169,25 @@ impl Hold<'_> {
         }
     }
 
+    /// That it is lost, which its holder sees from now on and which counts once.
+    #[cold]
+    fn lost(&mut self) -> Error {
+        self.note_loss();
+        told_lost(&self.space, self.grant, self.name_hash)
+    }
+
+    #[cold]
+    pub(crate) fn note_loss(&mut self) {
+        match &self.kept {
+            Some(kept) => kept.note_loss(&self.space),
+            None if self.deadline_ns != 0 => {
+                self.deadline_ns = 0;
+                self.space.counts.seldom(Seldom::Lost);
+            }
+            None => {}
+        }
+    }
+
     /// Starts the lease anew, from now, with the length it had. [`Error::Lost`] once it is over.
     pub fn renew(&mut self) -> Result<()> {
         let inner = &*self.space;
@@ -176,8 +204,11 @@ impl Hold<'_> {
             renewed
         };
         match renewed {
-            Renewed::Until(_) => Ok(()),
-            Renewed::NotHeld => Err(lost(&self.space, self.grant, self.name_hash)),
+            Renewed::Until(_) => {
+                self.space.counts.seldom(Seldom::Renewed);
+                Ok(())
+            }
+            Renewed::NotHeld => Err(self.lost()),
         }
     }
 
@@ -203,7 +234,7 @@ impl Hold<'_> {
         inner.check_process()?;
         inner.check_in_place()?;
         if !self.is_held_by_engine() {
-            return Err(lost(&inner, self.grant, self.name_hash));
+            return Err(self.lost());
         }
         let kept = inner.background.keep(
             &inner,
@@ -257,15 +288,18 @@ impl Hold<'_> {
             return if inner.engine.is_held(&self.grant, now_ns) {
                 Ok(true)
             } else {
-                Err(lost(inner, self.grant, self.name_hash))
+                Err(self.lost())
             };
         }
         match inner
             .engine
             .try_upgrade(&self.grant, now_ns, self.lease_ns)?
         {
-            Upgrade::Granted(grant) => self.replace(grant, now_ns).map(|()| true),
-            Upgrade::NotHeld => Err(lost(inner, self.grant, self.name_hash)),
+            Upgrade::Granted(grant) => {
+                inner.counts.often(Often::Acquired);
+                self.replace(grant, now_ns).map(|()| true)
+            }
+            Upgrade::NotHeld => Err(self.lost()),
             Upgrade::Conflict => {
                 let name = inner.engine.name_of_hold(&self.grant, self.name_hash);
                 Err(Error::UpgradeConflict {
@@ -273,6 +307,7 @@ impl Hold<'_> {
                 })
             }
             Upgrade::Shared if until_ns <= now_ns => {
+                inner.counts.seldom(Seldom::Busy);
                 self.end_upgrade();
                 Ok(false)
             }
@@ -291,15 +326,25 @@ impl Hold<'_> {
     fn wait_for_upgrade(&mut self, until_ns: u64, holds: &[Grant]) -> Result<bool> {
         let inner = &*self.space;
         let name = inner.engine.name_of_hold(&self.grant, self.name_hash);
-        let name = name.ok_or_else(|| Error::lost(None, self.grant.token))?;
+        let Some(name) = name else {
+            return Err(self.lost());
+        };
         let name = inner.engine.lock_name(&name)?;
         let want = Want {
             holds,
             ..Want::of(&name, Wants::Upgrade(self.grant))
         };
-        match wait::wait(inner, &want, self.lease_ns, until_ns)? {
-            Some(Granted { grant, asked_at_ns }) => self.replace(grant, asked_at_ns).map(|()| true),
-            None => Ok(false),
+        match wait::wait(inner, &want, self.lease_ns, until_ns) {
+            Ok(Some(Granted { grant, asked_at_ns })) => {
+                self.replace(grant, asked_at_ns).map(|()| true)
+            }
+            Ok(None) => Ok(false),
+            Err(error) => {
+                if matches!(error, Error::Lost { .. }) {
+                    self.note_loss();
+                }
+                Err(error)
+            }
         }
     }
 
@@ -324,7 +369,7 @@ impl Hold<'_> {
             None => downgrade()?,
         };
         let Some((grant, wake)) = downgraded else {
-            return Err(lost(inner, self.grant, self.name_hash));
+            return Err(self.lost());
         };
         inner.wake(wake);
         self.grant = grant;
@@ -361,7 +406,7 @@ impl Hold<'_> {
         // Field by field where it is: a copy of the whole would be read wider than it was written just now, and wait.
         let ended = match inner.check_process() {
             Ok(()) if release(inner, &self.grant) => Ok(()),
-            Ok(()) => Err(lost(inner, self.grant, self.name_hash)),
+            Ok(()) => Err(lost(inner, self.grant, self.name_hash, self.deadline_ns)),
             Err(error) => Err(error),
         };
         self.grant.token = 0;
@@ -370,6 +415,7 @@ impl Hold<'_> {
 
     #[cold]
     fn stop_renewal(&mut self) {
+        self.deadline_ns = self.deadline_ns();
         self.kept = None;
     }
 
@@ -391,18 +437,17 @@ impl Hold<'_> {
     /// # Ok::<(), sprag::Error>(())
     /// ```
     pub fn detach(mut self) -> Result<u64> {
-        self.kept = None;
+        self.stop_renewal();
         let inner = &*self.space;
         let to = SessionId::DETACHED;
         inner.check_process()?;
         let renewed = inner
             .engine
             .transfer(&self.grant, to, inner.precise_ns(), self.lease_ns)?;
-        let name_hash = self.name_hash;
         let grant = self.take_grant();
         match renewed {
             Renewed::Until(_) => Ok(grant.token),
-            Renewed::NotHeld => Err(lost(&self.space, grant, name_hash)),
+            Renewed::NotHeld => Err(lost(&self.space, grant, self.name_hash, self.deadline_ns)),
         }
     }
 }

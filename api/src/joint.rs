@@ -111,6 +111,7 @@ impl JointLimiter {
             if !inner.is_to_look(now_ns)
                 && let Some(checked) = engine.check_joint_known(&self.joint, key, cost, now_ns)
             {
+                inner.counts.check(checked.is_allowed());
                 return Ok(JointDecision(checked));
             }
         }
@@ -126,7 +127,10 @@ impl JointLimiter {
         let (by, now_ns) = (inner.session, inner.now_ns());
         inner.check_in_place_now_and_then(now_ns)?;
         let checked = inner.engine.check_joint(&self.joint, key, cost, by, now_ns);
-        Ok(JointDecision(checked.map_err(Error::from)?))
+        let checked = checked.map_err(Error::from)?;
+        let is_allowed = checked.is_allowed();
+        inner.counts.check_anywhere(is_allowed, checked.is_overflow);
+        Ok(JointDecision(checked))
     }
 
     /// What a check of `key` would find, changing nothing. It fails as [`check`](Self::check) does.

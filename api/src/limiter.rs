@@ -1,5 +1,6 @@
 //! Limiters: a rate over keys, shared by everyone who opens it.
 
+use crate::space::Inner;
 use crate::{Error, Limit, Result, Space};
 use sprag_core::readable::Readable;
 use sprag_core::{Checked, LimiterRef, Refunded};
@@ -20,6 +21,13 @@ pub struct Limiter {
 pub struct Decision(pub(crate) Checked);
 
 impl Decision {
+    /// Counts an answer among the space's.
+    fn counted(inner: &Inner, checked: Checked) -> Self {
+        let is_allowed = checked.decision.is_allowed();
+        inner.counts.check_anywhere(is_allowed, checked.is_overflow);
+        Self(checked)
+    }
+
     /// Whether the cost was admitted.
     #[inline]
     pub fn is_allowed(&self) -> bool {
@@ -132,6 +140,7 @@ impl Limiter {
             if !inner.is_to_look(now_ns)
                 && let Some(checked) = engine.check_known(&self.limiter, key, cost, now_ns)
             {
+                inner.counts.check(checked.decision.is_allowed());
                 return Ok(Decision(checked));
             }
         }
@@ -147,7 +156,7 @@ impl Limiter {
         let (by, now_ns) = (inner.session, inner.now_ns());
         inner.check_in_place_now_and_then(now_ns)?;
         let checked = inner.engine.check(&self.limiter, key, cost, by, now_ns);
-        Ok(Decision(checked.map_err(Error::from)?))
+        Ok(Decision::counted(inner, checked.map_err(Error::from)?))
     }
 
     /// Takes `cost` of `key` now, to be acted on later: after [`Decision::act_after`], which is at most
@@ -191,7 +200,7 @@ impl Limiter {
         let wait_ns_max = u64::try_from(wait_max.as_nanos()).unwrap_or(u64::MAX);
         let engine = &inner.engine;
         let checked = engine.reserve(&self.limiter, key.as_ref(), cost, wait_ns_max, by, now_ns)?;
-        Ok(Decision(checked))
+        Ok(Decision::counted(inner, checked))
     }
 
     /// Gives back what a check or a reservation took, for what did not take place after all, as far as that
@@ -272,7 +281,7 @@ impl Limiter {
             inner.session,
             now_ns,
             |index, checked| {
-                each(index, Decision(checked));
+                each(index, Decision::counted(inner, checked));
                 // It may have forked, and the child has no limits to take from.
                 inner.check_process().is_ok()
             },

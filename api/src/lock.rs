@@ -2,6 +2,7 @@
 
 use crate::background::Wait;
 use crate::hold::{Hold, finish_release};
+use crate::metrics::{Often, Seldom};
 use crate::share::Share;
 use crate::space::Inner;
 use crate::wait::{Granted, Want};
@@ -153,6 +154,7 @@ impl<'s> Lock<'s> {
         let grant = inner
             .engine
             .try_acquire_free(name, by, now_ns, self.lease_ns)?;
+        inner.counts.often(Often::Acquired);
         Some(self.hold(grant, now_ns))
     }
 
@@ -219,8 +221,17 @@ impl<'s> Lock<'s> {
         self.get_async(Wants::Shared, Vec::new())
     }
 
-    /// Takes what is wanted if it can be had at once.
+    /// Takes what is wanted if it can be had at once; else does not wait.
     pub(crate) fn try_get(&self, wants: Wants) -> Result<Option<Hold<'s>>> {
+        let hold = self.get_at_once(wants)?;
+        if hold.is_none() {
+            self.space.counts.seldom(Seldom::Busy);
+        }
+        Ok(hold)
+    }
+
+    /// Takes what is wanted if it can be had at once.
+    fn get_at_once(&self, wants: Wants) -> Result<Option<Hold<'s>>> {
         let want = Want::of(&self.name, wants);
         let granted = self.space.try_get(&want, self.lease_ns)?;
         Ok(granted.map(|granted| self.hold_of(&granted)))
@@ -439,9 +450,13 @@ impl<'s> Future for Acquire<'s> {
             ..Want::of(&this.lock.name, this.wants)
         };
         if this.wait.is_none() {
-            let at_once = match this.wants {
-                Wants::Exclusive => this.lock.try_acquire(),
-                wants => this.lock.try_get(wants),
+            let free = match this.wants {
+                Wants::Exclusive => this.lock.take_if_free(),
+                _ => None,
+            };
+            let at_once = match free {
+                Some(hold) => Ok(Some(hold)),
+                None => this.lock.get_at_once(this.wants),
             };
             match at_once {
                 Ok(None) => {}

@@ -6,6 +6,7 @@ pub use future::AcquireAll;
 
 use crate::hold::{Hold, KeepAlive};
 use crate::lock::{DEFAULT_TTL_NS, check_ttl};
+use crate::metrics::Seldom;
 use crate::share::Share;
 use crate::space::Inner;
 use crate::wait::{Granted, Want};
@@ -86,6 +87,15 @@ impl<'s> Locks<'s> {
 
     /// Takes all the locks if they can be had at once; `None`, and none is taken, if not.
     pub fn try_acquire(&self) -> Result<Option<HoldAll<'s>>> {
+        let hold = self.get_at_once()?;
+        if hold.is_none() {
+            self.space.counts.seldom(Seldom::Busy);
+        }
+        Ok(hold)
+    }
+
+    /// The same, for one who waits if not.
+    fn get_at_once(&self) -> Result<Option<HoldAll<'s>>> {
         let granted = self.space.try_get(&self.want(&[]), self.lease_ns)?;
         Ok(granted.map(|granted| self.hold(&granted)))
     }

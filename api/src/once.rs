@@ -1,6 +1,7 @@
 //! Onces: idempotency keys. Owns the handles; what becomes of a key is the engine's to decide.
 
 use crate::lock::check_time;
+use crate::metrics::{Often, Seldom};
 use crate::share::Share;
 use crate::{Error, Result, Space};
 use sprag_core::Name;
@@ -162,6 +163,7 @@ impl<'s> Once<'s> {
         match self.result_if_done() {
             Some(result) => {
                 check_time("ttl", ttl)?;
+                self.space.counts.often(Often::OnceDone);
                 Ok(Begun::Done(result))
             }
             None => self.begin_slowly(ttl).map_err(|error| *error),
@@ -193,19 +195,28 @@ impl<'s> Once<'s> {
             .begin(&self.name, inner.session, now_ns, ttl_ns)
             .map_err(Error::from)?;
         Ok(match begun {
-            once::Begun::Started(attempt) => Begun::Started(Attempt {
-                space: self.space.clone(),
-                name: self.name.clone(),
-                granted: Some(attempt),
-                token: attempt.token,
-                ttl_ns,
-                deadline_ns: now_ns + ttl_ns,
-            }),
-            once::Begun::InProgress(progress) => Begun::InProgress {
-                holder_pid: pid(&progress),
-                deadline_left: Duration::from_nanos(progress.left_ns),
-            },
-            once::Begun::Done(result) => Begun::Done(result),
+            once::Begun::Started(attempt) => {
+                inner.counts.seldom(Seldom::OnceStarted);
+                Begun::Started(Attempt {
+                    space: self.space.clone(),
+                    name: self.name.clone(),
+                    granted: Some(attempt),
+                    token: attempt.token,
+                    ttl_ns,
+                    deadline_ns: now_ns + ttl_ns,
+                })
+            }
+            once::Begun::InProgress(progress) => {
+                inner.counts.seldom(Seldom::OnceInProgress);
+                Begun::InProgress {
+                    holder_pid: pid(&progress),
+                    deadline_left: Duration::from_nanos(progress.left_ns),
+                }
+            }
+            once::Begun::Done(result) => {
+                inner.counts.often(Often::OnceDone);
+                Begun::Done(result)
+            }
         })
     }
 
@@ -360,7 +371,13 @@ impl Attempt<'_> {
             .engine
             .finish(&attempt, inner.session, result, now_ns, keep_ns)?;
         self.granted = None;
-        if is_stored { Ok(()) } else { Err(self.lost()) }
+        if is_stored {
+            inner.counts.seldom(Seldom::OnceFinished);
+            Ok(())
+        } else {
+            inner.counts.seldom(Seldom::OnceUnfinished);
+            Err(self.lost())
+        }
     }
 
     /// Frees the key for the next caller at once, as if this attempt had not been: for one that did
@@ -379,11 +396,11 @@ impl Attempt<'_> {
         self.granted = None;
         let inner = &*self.space;
         inner.check_process()?;
-        if inner.engine.abandon(&attempt, inner.now_ns(), is_clean) {
-            Ok(())
-        } else {
-            Err(self.lost())
+        let is_freed = inner.engine.abandon(&attempt, inner.now_ns(), is_clean);
+        if !(is_freed && is_clean) {
+            inner.counts.seldom(Seldom::OnceUnfinished);
         }
+        if is_freed { Ok(()) } else { Err(self.lost()) }
     }
 
     /// Starts the time until the deadline anew, from now, with the length it had.
@@ -433,10 +450,11 @@ impl Attempt<'_> {
             .engine
             .detach_attempt(&attempt, inner.precise_ns(), self.ttl_ns)?;
         self.granted = None;
-        match detached {
-            Some(_) => Ok(self.token),
-            None => Err(self.lost()),
+        if detached.is_none() {
+            inner.counts.seldom(Seldom::OnceUnfinished);
+            return Err(self.lost());
         }
+        Ok(self.token)
     }
 
     /// The attempt, if it was not ended here.

@@ -322,6 +322,7 @@ impl<'o> OwnerLock<'o> {
             Some(Held::By(beneath)) => {
                 let token = beneath.hold.token();
                 if !beneath.hold.is_held_by_engine() {
+                    beneath.hold.note_loss();
                     // Told once; the next one begins anew, also if a hold was forgotten.
                     let lost = held.remove(&self.name);
                     return Ok(Entry::Lost { lost, token });

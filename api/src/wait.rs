@@ -1,5 +1,6 @@
 //! How a thread waits for a lock: a short spin, then sleep on the waiter's own word, always timed.
 
+use crate::metrics::{Often, Seldom};
 use crate::space::Inner;
 use crate::{Error, Result, stop};
 use sprag_core::Name;
@@ -125,12 +126,29 @@ impl Inner {
         let now_ns = self.precise_ns();
         self.check_in_place_now_and_then(now_ns)?;
         Ok(match want.attempt(self, now_ns, lease_ns)? {
-            Attempt::Granted(grant) => Some(Granted {
-                grant,
-                asked_at_ns: now_ns,
-            }),
+            Attempt::Granted(grant) => {
+                self.counts.often(Often::Acquired);
+                Some(Granted {
+                    grant,
+                    asked_at_ns: now_ns,
+                })
+            }
             Attempt::Busy => None,
         })
+    }
+
+    /// Counts a wait that began at `began_ns` and was granted.
+    pub(crate) fn count_wait(&self, began_ns: u64, granted: &Granted) {
+        // When it asked and was granted. The clock that is fast may be a little behind what it said before.
+        self.counts
+            .waited(granted.asked_at_ns.saturating_sub(began_ns));
+    }
+
+    /// Counts a wait that failed, if it is by a deadlock.
+    pub(crate) fn count_failed_wait(&self, error: &Error) {
+        if matches!(error, Error::Deadlock { .. }) {
+            self.counts.seldom(Seldom::Deadlock);
+        }
     }
 
     /// Takes what is wanted, waiting until `until_ns` of region time.
@@ -141,7 +159,10 @@ impl Inner {
         until_ns: u64,
     ) -> Result<Option<Granted>> {
         match self.try_get(want, lease_ns)? {
-            None if until_ns <= self.precise_ns() => Ok(None),
+            None if until_ns <= self.precise_ns() => {
+                self.counts.seldom(Seldom::Busy);
+                Ok(None)
+            }
             None => wait(self, want, lease_ns, until_ns),
             granted => Ok(granted),
         }
@@ -150,6 +171,22 @@ impl Inner {
 
 /// Waits in the queue until `until_ns` of region time; `None` when that has come.
 pub(crate) fn wait(
+    inner: &Inner,
+    want: &Want<'_>,
+    lease_ns: u64,
+    until_ns: u64,
+) -> Result<Option<Granted>> {
+    let began_ns = inner.now_ns();
+    let waited = wait_in_queue(inner, want, lease_ns, until_ns);
+    match &waited {
+        Ok(None) => inner.counts.seldom(Seldom::TimedOut),
+        Ok(Some(granted)) => inner.count_wait(began_ns, granted),
+        Err(error) => inner.count_failed_wait(error),
+    }
+    waited
+}
+
+fn wait_in_queue(
     inner: &Inner,
     want: &Want<'_>,
     lease_ns: u64,

@@ -1,6 +1,6 @@
 //! What a space does as time goes by, on a clock that the test moves.
 
-use sprag::{Error, Hold, KeepAlive, ManualClock, Refunded, Space};
+use sprag::{Error, Hold, KeepAlive, ManualClock, Refunded, Space, WaitTimes};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -282,4 +282,75 @@ fn a_window_gives_back_while_it_counts_and_a_sliding_one_its_share_after() {
         clock.advance(minute / 2);
         assert_eq!(limiter.refund(at_last).unwrap(), Refunded::Over, "{window}");
     }
+}
+
+#[test]
+fn a_wait_is_counted_by_how_long_it_took() {
+    let (space, clock) = space();
+    let lock = space.lock("a").unwrap();
+    let waiters = || {
+        let locks = space.inspect("a").unwrap();
+        locks.first().map_or(0, |lock| lock.waiters)
+    };
+    // A power of two of microseconds, a nanosecond more, and one of more than all bounds.
+    let longest = WaitTimes::bound(WaitTimes::BUCKETS - 2).unwrap();
+    let waits = [
+        (Duration::ZERO, 0),
+        (Duration::from_micros(1), 0),
+        (Duration::from_micros(1) + NANOSECOND, 1),
+        (Duration::from_micros(1_024), 10),
+        (Duration::from_micros(1_024) + NANOSECOND, 11),
+        (3 * SECOND, 22),
+        (longest, WaitTimes::BUCKETS - 2),
+        (longest + NANOSECOND, WaitTimes::BUCKETS - 1),
+    ];
+    let (mut sum, mut buckets) = (Duration::ZERO, [0; WaitTimes::BUCKETS]);
+    for (wait, bucket) in waits {
+        let hold = lock.clone().ttl(24 * 3_600 * SECOND).unwrap();
+        let hold = hold.acquire().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| lock.acquire().map(drop).unwrap());
+            until(|| waiters() == 1);
+            clock.advance(wait);
+            drop(hold);
+        });
+        sum += wait;
+        buckets[bucket] += 1;
+        let metrics = space.metrics().unwrap();
+        assert_eq!(metrics.waits.buckets, buckets, "{wait:?}");
+        assert_eq!(metrics.waits.sum, sum);
+        assert_eq!(metrics.acquires.after_wait, metrics.waits.count());
+        assert!(WaitTimes::bound(bucket).is_none_or(|bound| wait <= bound));
+    }
+    assert_eq!(longest, Duration::from_micros(1 << 30));
+    assert_eq!(WaitTimes::bound(WaitTimes::BUCKETS), None);
+}
+
+// property 5
+#[test]
+fn what_the_background_renews_and_finds_lost_is_counted_once() {
+    let (space, clock) = space();
+    let lock = space.lock("a").unwrap().ttl(3 * SECOND).unwrap();
+    let mut hold = lock.acquire().unwrap();
+    let is_lost = kept(&mut hold, 3_600 * SECOND);
+    for renewals in 1..=3 {
+        clock.advance(SECOND);
+        until(|| space.metrics().unwrap().renewals == renewals);
+    }
+    space.break_lock("a").unwrap();
+    is_lost.recv().unwrap();
+    assert_eq!(space.metrics().unwrap().holds_lost, 1);
+    assert!(hold.renew().is_err());
+    assert!(hold.release().is_err());
+    assert_eq!(space.metrics().unwrap().holds_lost, 1);
+
+    // Found by the holder first.
+    let mut hold = lock.acquire().unwrap();
+    let is_lost = kept(&mut hold, 3_600 * SECOND);
+    space.break_lock("a").unwrap();
+    assert!(hold.renew().is_err());
+    assert!(!hold.is_valid());
+    is_lost.recv().unwrap();
+    drop(hold);
+    assert_eq!(space.metrics().unwrap().holds_lost, 2);
 }

@@ -304,6 +304,8 @@ fn a_forked_child_has_no_limits_to_take_from_or_to_change() {
         check_in_child(fork, || {
             let forked = |result: Result<(), Error>| matches!(result, Err(Error::Forked));
             let all = [
+                forked(space.metrics().map(drop)),
+                forked(space.key_chunk_usage().map(drop)),
                 forked(limiter.check("k", 1).map(drop)),
                 forked(limiter.peek("k").map(drop)),
                 forked(limiter.set_override("k", "1/hour")),

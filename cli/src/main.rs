@@ -13,6 +13,7 @@ mod inspect;
 mod limit;
 #[cfg(target_os = "linux")]
 mod lock;
+mod metrics;
 mod number;
 #[cfg(target_os = "linux")]
 mod once;
@@ -61,6 +62,7 @@ enum Command {
     #[command(subcommand)]
     Counter(counter::Command),
     Inspect(inspect::Args),
+    Metrics(metrics::Args),
     Break(break_lock::Args),
     #[cfg(target_os = "linux")]
     #[command(subcommand)]
@@ -125,6 +127,7 @@ fn run(cli: &Cli, out: &mut impl Write) -> Result<ExitCode, Error> {
         Command::Override(command) => overrides::run(command, at, out),
         Command::Counter(command) => counter::run(command, at, out),
         Command::Inspect(args) => inspect::run(args, at, out),
+        Command::Metrics(args) => metrics::run(args, at, out),
         Command::Break(args) => break_lock::run(args, at, out),
         #[cfg(target_os = "linux")]
         Command::Region(command) => region::run(command, at, out),

@@ -17,6 +17,7 @@ fn help_names_every_subcommand_and_the_exit_codes() {
         "counter",
         "once",
         "inspect",
+        "metrics",
         "break",
         "replay",
         "bench",
@@ -33,6 +34,7 @@ fn help_names_every_subcommand_and_the_exit_codes() {
         "counter add --help",
         "once --help",
         "inspect --help",
+        "metrics --help",
         "break --help",
     ] {
         let help = regions.sprag(words);

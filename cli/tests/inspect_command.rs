@@ -246,6 +246,7 @@ fn looking_and_breaking_create_nothing() {
                 2,
                 "there is no region at",
             ),
+            ("metrics", 2, "there is no region at"),
             ("break a", 2, "there is no region at"),
             ("region check", 2, "there is no region at"),
             ("region check nosuch", 2, "there is no region at"),

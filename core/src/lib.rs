@@ -44,6 +44,7 @@ pub mod span;
 mod stopped;
 pub mod sync;
 mod table;
+pub mod usage;
 pub mod waiter;
 
 pub use check::{Check, Finding};

@@ -78,6 +78,15 @@ pub(crate) fn count_of(region: &Region, by: SessionId, now_us: u64) -> u32 {
     (0..region.caps().permits).filter(is_its).count() as u32
 }
 
+/// How many permits are taken, by the dead and the late too.
+pub(crate) fn taken_count(region: &Region) -> u64 {
+    let high = region.word(header::PERMITS_HIGH).load(Acquire);
+    let permits = 0..high.min(region.caps().permits.into()) as u32;
+    let is_taken =
+        |index: &u32| !Permit::decode(region.wide(region.permit_at(*index)).load()).is_free();
+    permits.filter(is_taken).count() as u64
+}
+
 /// Calls `visit` with each permit that names `cell`, until it returns false. A word that no step makes is
 /// skipped: no step could change it either.
 pub(crate) fn for_each(region: &Region, cell: u32, mut visit: impl FnMut(u32, Permit) -> bool) {

@@ -236,6 +236,19 @@ impl Sessions {
         (0..region.caps().sessions).filter(is_its).count() as u32
     }
 
+    /// How many sessions are alive.
+    pub(crate) fn alive_count(&self, region: &Region) -> u64 {
+        let is_alive = |index: &u32| {
+            let control = region.word(region.session_at(*index)).load(Acquire);
+            let session = SessionId {
+                index: *index as u16,
+                generation: (control >> 8 & ((1 << GENERATION_BITS) - 1)) as u8,
+            };
+            control & OPEN != 0 && self.is_alive(region, session)
+        };
+        (0..region.caps().sessions).filter(is_alive).count() as u64
+    }
+
     /// Whether the line of the one session is still its own.
     #[cfg(all(not(loom), target_os = "linux"))]
     pub(crate) fn has_line(region: &Region, session: SessionId) -> bool {

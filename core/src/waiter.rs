@@ -191,6 +191,15 @@ fn for_each(region: &Region, is_of: impl Fn(u32) -> bool, mut visit: impl FnMut(
     }
 }
 
+/// How many slots are taken, by the dead too.
+pub(crate) fn taken_count(region: &Region) -> u64 {
+    let high = region.word(header::WAITERS_HIGH).load(Acquire);
+    let slots = 0..high.min(region.caps().waiters.into()) as u32;
+    // Relaxed: for counting.
+    let is_taken = |slot: &u32| region.waiter_word(*slot).load(Relaxed) & 3 != FREE;
+    slots.filter(is_taken).count() as u64
+}
+
 /// Whether anyone who lives and has not given up waits for `cell`. One who was passed over doesn't
 /// count: should the entry go, it finds out and waits anew.
 pub(crate) fn is_awaited(

@@ -29,7 +29,7 @@ impl<'s> Future for AcquireAll<'s> {
         let this = &mut *self;
         let want = this.locks.want(&[]);
         if this.wait.is_none() {
-            if let Some(hold) = this.locks.try_acquire()? {
+            if let Some(hold) = this.locks.get_at_once()? {
                 return Poll::Ready(Ok(hold));
             }
             this.wait = Some(Wait::begin(&this.locks.space.to_arc(), &want)?);

@@ -4,6 +4,7 @@ use super::{Inner, Space};
 use crate::background::Background;
 use crate::clock::{Clock, ManualClock};
 use crate::host::place::Url;
+use crate::metrics::Counts;
 use crate::{Caps, Error, Result};
 use sprag_core::region::{Birth, Region};
 use sprag_core::session::Process;
@@ -142,7 +143,11 @@ impl SpaceBuilder {
                 opened => break opened?,
             }
         };
-        let from_boot_ns = engine.region().base_boot_ns().wrapping_neg();
+        let base_boot_ns = engine.region().base_boot_ns();
+        let (zero_boot_ns, before_boot_ns) = match u64::try_from(base_boot_ns) {
+            Ok(zero_boot_ns) => (zero_boot_ns, 0),
+            Err(_) => (0, base_boot_ns.unsigned_abs()),
+        };
         let look_at_ns = if engine.region().is_shared() || !self.has_session {
             0
         } else {
@@ -153,9 +158,11 @@ impl SpaceBuilder {
                 engine,
                 session,
                 clock,
-                from_boot_ns,
+                zero_boot_ns,
+                before_boot_ns,
                 background: Background::default(),
                 process,
+                counts: Counts::default(),
                 #[cfg(unix)]
                 origin,
                 url: url.to_owned(),

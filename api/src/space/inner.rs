@@ -3,6 +3,7 @@
 use crate::background::Background;
 use crate::clock::{Clock, ERROR_NS_MAX};
 use crate::host::futex::{self, Reach};
+use crate::metrics::Counts;
 use crate::{Error, Result};
 use sprag_core::session::Process;
 use sprag_core::sync::Half;
@@ -21,10 +22,13 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) session: SessionId,
     pub(crate) clock: Clock,
-    /// What to add to boot time for region time.
-    pub(super) from_boot_ns: i64,
+    /// Boot time at the region's zero; 0 if that lies before the boot.
+    pub(super) zero_boot_ns: u64,
+    /// How long before the boot the region's zero lies; 0 if it does not.
+    pub(super) before_boot_ns: u64,
     pub(crate) background: Background,
     pub(crate) process: Process,
+    pub(crate) counts: Counts,
     #[cfg(unix)]
     pub(super) origin: crate::host::fork::Origin,
     pub(super) url: String,
@@ -54,7 +58,11 @@ impl Inner {
     /// precise one did when the region was made.
     #[inline(always)]
     fn region_ns(&self, boot_ns: u64) -> u64 {
-        boot_ns.saturating_add_signed(self.from_boot_ns)
+        // Nothing wraps: a clock moved by hand has nothing to add, and no host is up for 2^63 ns. One signed
+        // difference in their place takes twice the instructions, and a check waits for each.
+        boot_ns
+            .saturating_sub(self.zero_boot_ns)
+            .wrapping_add(self.before_boot_ns)
     }
 
     /// Whether the lease of a hold still runs, by its holder's own clock, up to `deadline_ns` of region time;

@@ -15,6 +15,7 @@ pub(crate) mod joints;
 pub(crate) mod keep_alive;
 pub(crate) mod limiters;
 pub(crate) mod locks;
+pub(crate) mod metrics;
 pub(crate) mod onces;
 pub(crate) mod overrides;
 pub(crate) mod owners;
@@ -345,6 +346,25 @@ macro_rules! cases {
                 two_sessions_exclude_each_other_and_one_that_ends_frees_what_it_held,
                 a_hold_adopted_by_another_session_is_no_longer_the_first_ones,
                 queues_span_sessions,
+            ]
+        );
+        $crate::conformance::instantiate!(
+            $tier,
+            metrics,
+            [
+                nothing_is_counted_before_anything_is_done,
+                each_answer_of_a_limiter_is_counted,
+                a_call_of_several_limits_is_counted_as_one_check,
+                what_a_shared_bucket_decides_is_counted_besides,
+                counts_are_exact_however_many_threads_count,
+                each_way_an_acquire_can_go_is_counted,
+                a_wait_that_fails_was_neither_granted_nor_cancelled,
+                permits_several_locks_and_upgrades_are_acquires_too,
+                a_deadlock_is_counted_by_the_one_who_is_told,
+                a_hold_is_counted_as_lost_once_however_often_it_is_told,
+                renewals_are_counted,
+                what_comes_of_an_idempotency_key_is_counted,
+                a_region_tells_how_full_it_is,
             ]
         );
         $crate::conformance::instantiate!(
