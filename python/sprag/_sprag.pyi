@@ -168,6 +168,12 @@ class Space:
         if the limiter has another one, unless `update`, which changes it and keeps what each key has used.
         """
 
+    def find_limiter(self, name: _Name) -> Limiter | None:
+        """The limiter `name` with whatever limit it has; `None` if there is none."""
+
+    def find_concurrency(self, name: _Name) -> Concurrency | None:
+        """The concurrency limiter `name` as it is; `None` if there is none."""
+
     def joint_limiter(self, name: _Name, limits: Sequence[str]) -> JointLimiter:
         """2 to 6 limits that each key is under at once: all of them admit, or nothing is taken. `LimitDiffersError`
         if it has others."""

@@ -1,6 +1,6 @@
 //! The compiled half of the Python package `sprag`: the nouns of the library as Python's objects.
 //!
-//! One file is one noun; [`source`] is what can be acquired and [`wait`] how a thread waits for it. What users see is
+//! One file is one noun; `source` is what can be acquired and `wait` how a thread waits for it. What users see is
 //! described in `sprag/_sprag.pyi`. Waits let the interpreter go, what takes nanoseconds doesn't.
 
 mod acquire;

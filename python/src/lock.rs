@@ -4,7 +4,7 @@ use crate::acquire::{Acquire, Completed, Of};
 use crate::entered::{Entered, Who};
 use crate::error::{OrRaise, plain};
 use crate::hold::{Hold, leave};
-use crate::number::{seconds, timeout};
+use crate::number::{seconds, timeout, whole};
 use crate::source::{AnyHold, Source};
 use crate::text::told;
 use crate::wait::wait;
@@ -258,7 +258,8 @@ impl Lock {
         self.acquirer.owned(py)
     }
 
-    fn release_token(&self, py: Python<'_>, token: u64) -> PyResult<()> {
+    fn release_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
+        let token = whole("token", Some(token), 0)?;
         self.by_token(
             py,
             |lock| lock.release_token(token),
@@ -266,7 +267,8 @@ impl Lock {
         )
     }
 
-    fn renew_token(&self, py: Python<'_>, token: u64) -> PyResult<()> {
+    fn renew_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
+        let token = whole("token", Some(token), 0)?;
         self.by_token(
             py,
             |lock| lock.renew_token(token),
@@ -274,7 +276,12 @@ impl Lock {
         )
     }
 
-    fn adopt_token<'py>(&self, py: Python<'py>, token: u64) -> PyResult<Bound<'py, Hold>> {
+    fn adopt_token<'py>(
+        &self,
+        py: Python<'py>,
+        token: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Hold>> {
+        let token = whole("token", Some(token), 0)?;
         let hold = self.by_token(
             py,
             |lock| lock.adopt_token(token),

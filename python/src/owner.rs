@@ -2,6 +2,7 @@
 
 use crate::error::OrRaise;
 use crate::lock::{Keep, Lock};
+use crate::number::whole_u32;
 use crate::source::Source;
 use crate::space::{names_of, ttl_of};
 use crate::text::bytes_of;
@@ -54,11 +55,12 @@ impl Owner {
     fn partition(
         &self,
         py: Python<'_>,
-        partition: u32,
+        partition: &Bound<'_, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
         keep_alive: bool,
         on_lost: Option<Py<PyAny>>,
     ) -> PyResult<Lock> {
+        let partition = whole_u32("partition", partition, 0)?;
         let lock = self.space.partition(partition).or_raise(py)?;
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         let source = Source::CoarseOf(lock, self.owner.clone());

@@ -120,16 +120,16 @@ impl Reactor {
         // Before the list is taken, so that who comes after that rings again.
         while matches!((&self.heard).read(&mut bytes), Ok(read) if read == bytes.len()) {}
         let ids = std::mem::take(&mut *self.woken.ids.lock());
+        // One that cannot be told keeps none of the others from it.
+        let mut told = Ok(());
         for id in ids {
             let wait = {
                 let waits = self.waits.lock();
                 waits.by_id.get(&id).map(|wait| wait.clone_ref(py))
             };
-            if let Some(wait) = wait {
-                wait.get().ask(py)?;
-            }
+            told = told.and(wait.map_or(Ok(()), |wait| wait.get().ask(py)));
         }
-        Ok(())
+        told
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

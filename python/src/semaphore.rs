@@ -6,7 +6,7 @@ use crate::error::OrRaise;
 use crate::hold::Hold;
 use crate::info;
 use crate::lock::{Acquirer, Keep};
-use crate::number::{seconds, timeout, whole_u32};
+use crate::number::{seconds, timeout, whole, whole_u32};
 use crate::source::{AnyHold, Source};
 use crate::space::ttl_of;
 use crate::text::{bytes_of, told};
@@ -124,15 +124,22 @@ impl Semaphore {
         told(py, &self.semaphore.name())
     }
 
-    fn release_token(&self, py: Python<'_>, token: u64) -> PyResult<()> {
+    fn release_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
+        let token = whole("token", Some(token), 0)?;
         self.semaphore.release_token(token).or_raise(py)
     }
 
-    fn renew_token(&self, py: Python<'_>, token: u64) -> PyResult<()> {
+    fn renew_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
+        let token = whole("token", Some(token), 0)?;
         self.semaphore.renew_token(token).or_raise(py)
     }
 
-    fn adopt_token<'py>(&self, py: Python<'py>, token: u64) -> PyResult<Bound<'py, Hold>> {
+    fn adopt_token<'py>(
+        &self,
+        py: Python<'py>,
+        token: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Hold>> {
+        let token = whole("token", Some(token), 0)?;
         let hold = self.semaphore.adopt_token(token).or_raise(py)?;
         self.acquirer.hold(py, AnyHold::One(hold))
     }

@@ -228,6 +228,25 @@ impl Space {
         limiter.or_raise(py).map(|limiter| Limiter { limiter })
     }
 
+    fn find_limiter(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Option<Limiter>> {
+        let space = self.space(py)?;
+        let limiter = space.find_limiter(bytes_of("name", name)?).or_raise(py)?;
+        Ok(limiter.map(|limiter| Limiter { limiter }))
+    }
+
+    fn find_concurrency(
+        &self,
+        py: Python<'_>,
+        name: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Concurrency>> {
+        let space = self.space(py)?;
+        let limiter = space
+            .find_concurrency(bytes_of("name", name)?)
+            .or_raise(py)?;
+        let limiter = limiter.map(sprag::Concurrency::into_owned);
+        Ok(limiter.map(|limiter| Concurrency { limiter }))
+    }
+
     fn joint_limiter(
         &self,
         py: Python<'_>,

@@ -318,6 +318,28 @@ def test_who_holds_what_can_be_told(space: sprag.Space) -> None:
     assert space.break_lock("a/1") is None
 
 
+def test_what_is_there_is_found_as_it_is(space: sprag.Space) -> None:
+    assert space.find_limiter("api") is None
+    assert space.find_concurrency("uploads") is None
+    space.limiter("api", "2/hour")
+    space.concurrency("uploads", 3)
+    limiter, concurrency = space.find_limiter("api"), space.find_concurrency("uploads")
+    assert limiter is not None and limiter.limit == "2/hour"
+    assert concurrency is not None and concurrency.permits == 3
+
+
+@pytest.mark.parametrize("token", [-1, 2**64])
+def test_tokens_out_of_bounds_are_refused(space: sprag.Space, token: int) -> None:
+    for call in (
+        space.lock("a").release_token,
+        space.semaphore("s", 1).adopt_token,
+        space.fence("f").admit,
+        space.once("o").abandon_token,
+    ):
+        with pytest.raises(sprag.BoundsError):
+            call(token)
+
+
 def test_limiters_and_overrides_can_be_listed(space: sprag.Space) -> None:
     api = space.limiter(b"\xffapi", "2/hour")
     api.hit("ann")
