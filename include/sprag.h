@@ -1892,6 +1892,98 @@ sprag_status sprag_region_check(const sprag_space *space,
                                 size_t *count,
                                 sprag_error **error);
 
+/*
+ * METRICS
+ *
+ * What was done with a space through a handle, since that was opened, by this process; and how full its region is,
+ * whoever filled it. Each count is exact, and only rises. They are read one after the other, so what other threads do
+ * meanwhile may be in one and not yet in another. Calls by token are not counted.
+ */
+
+// How many buckets the waits are told by.
+#define SPRAG_WAIT_BUCKETS 32
+
+// How much of something in a region is taken. What is idle, expired or left by the dead stays taken until somebody
+// needs its room, so what is full need not refuse anybody; what is far from full never does.
+typedef struct sprag_fill {
+  // How many are taken.
+  uint64_t used;
+  // How many there can be.
+  uint64_t cap;
+} sprag_fill;
+
+// The metrics of a space. Begins with its size, which the caller sets: that of the header that it was built with. What
+// a newer caller has room for and this library does not know is zero.
+typedef struct sprag_metrics {
+  // sizeof(sprag_metrics).
+  size_t size;
+  // Checks of limits that were allowed. A reservation is a check, each key of a batch is one, and a call of several
+  // limits is one as a whole; a peek is none. Refunds take nothing off.
+  uint64_t checks_allowed;
+  // Those that were refused.
+  uint64_t checks_refused;
+  // How many of both were decided by a bucket that keys without room share.
+  uint64_t checks_overflow;
+  // Acquires of locks, of permits and of several locks, and upgrades, that were granted without waiting.
+  uint64_t acquires_at_once;
+  // Those that were granted after waiting.
+  uint64_t acquires_after_wait;
+  // Tries that were not granted, and did not wait.
+  uint64_t acquires_busy;
+  // Waits whose time was over.
+  uint64_t acquires_timed_out;
+  // Waits that ended with SPRAG_ERROR_DEADLOCK.
+  uint64_t acquires_deadlocks;
+  // How long those waited that were granted after waiting, all together, in nanoseconds.
+  uint64_t wait_sum_ns;
+  // How many of them waited how long: up to 1 us, then up to 2 us, up to 4 us and so on, the last all that waited
+  // longer. Those of a shorter one are not in a longer one's.
+  uint64_t wait_buckets[SPRAG_WAIT_BUCKETS];
+  // Leases that were renewed, by a call or in the background.
+  uint64_t renewals;
+  // Holds that were found lost, each once.
+  uint64_t holds_lost;
+  // Attempts at idempotency keys that began.
+  uint64_t onces_started;
+  // Beginnings that found another attempt under way.
+  uint64_t onces_in_progress;
+  // Beginnings that were given the result.
+  uint64_t onces_done;
+  // Attempts that were finished, the result stored.
+  uint64_t onces_finished;
+  // Attempts that were closed without an end, or found lost when they were to be ended.
+  uint64_t onces_unfinished;
+  // From here on how full the region is. Locks, semaphores, fences, counters, names of limiters, overrides, keys of
+  // concurrency limiters and idempotency keys.
+  sprag_fill objects;
+  // Keys of limiters.
+  sprag_fill limiter_keys;
+  // Keys of joint limiters.
+  sprag_fill joint_keys;
+  // Sessions that are alive.
+  sprag_fill sessions;
+  // Places in queues.
+  sprag_fill waiters;
+  // Shared holds, and holds of semaphores and of concurrency limiters.
+  sprag_fill permits;
+  // Limits of limiters and of overrides.
+  sprag_fill limits;
+  // Joint limiters.
+  sprag_fill joint_limiters;
+} sprag_metrics;
+
+// Writes the metrics, for as many bytes as their size says, which the caller has set. Stops nobody. Some microseconds,
+// and in shm: a system call for each session.
+sprag_status sprag_space_metrics(const sprag_space *space,
+                                 sprag_metrics *metrics,
+                                 sprag_error **error);
+
+// Writes how many chunks long names, long keys and results take. Apart from the metrics, since it looks at each of
+// them: some milliseconds with the default caps where nearly all are taken. Stops nobody.
+sprag_status sprag_space_key_chunk_usage(const sprag_space *space,
+                                         sprag_fill *chunks,
+                                         sprag_error **error);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -45,6 +45,7 @@ pub mod inspect;
 pub mod joint;
 pub mod limiter;
 pub mod lock;
+pub mod metrics;
 pub mod once;
 mod options;
 pub mod overrides;

@@ -43,6 +43,7 @@ const SECTIONS: &[&str] = &[
     "info",
     "inspect",
     "region",
+    "metrics",
 ];
 
 /// Writes the header and lists its functions, or tells whether it is up to date.
