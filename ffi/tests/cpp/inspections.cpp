@@ -2,9 +2,7 @@
 
 #include "check.hpp"
 
-#include <cstdlib>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 using check::is_error;
@@ -120,9 +118,7 @@ void others() {
 }
 
 void regions() {
-    std::string directory = "/tmp/sprag-XXXXXX";
-    CHECK(mkdtemp(directory.data()) != nullptr);
-    CHECK(setenv("SPRAG_DIR", directory.c_str(), 1) == 0);
+    const check::directory of;
     names files;
     const auto gather = [&](const sprag_region_file &file) { files.emplace_back(file.name); };
     CHECK(sprag::region::each(gather) && files.empty());
@@ -145,7 +141,6 @@ void regions() {
     CHECK(is_error(sprag::region::remove("shm:orders"), SPRAG_ERROR_NOT_FOUND));
     CHECK(!sprag::region::probe("shm:orders", [](const sprag_region_info &) { CHECK(false); }));
     CHECK(is_error(sprag::region::remove(std::string_view("shm:a\0", 6)), SPRAG_ERROR_OUT_OF_RANGE, "url"));
-    CHECK(std::system(("rm -r " + directory).c_str()) == 0);
 }
 
 #ifdef __cpp_exceptions
