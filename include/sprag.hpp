@@ -463,6 +463,64 @@ template <class Open> auto leased(duration ttl, Open &&opens) -> decltype(opens(
     return opens(ttl.ns());
 }
 
+// A callable that the library calls back. Nothing may unwind through the library, so what it throws is kept until
+// the call has returned: see rethrow().
+template <class Call> class called_back {
+  public:
+    explicit called_back(Call &call) noexcept : call_(call) {}
+
+    // What the callable returns; otherwise if it throws. True if it returns nothing.
+    template <class... Args> bool operator()(bool otherwise, Args &&...args) noexcept {
+#ifdef __cpp_exceptions
+        try {
+            return called(std::forward<Args>(args)...);
+        } catch (...) {
+            thrown_ = std::current_exception();
+            return otherwise;
+        }
+#else
+        static_cast<void>(otherwise);
+        return called(std::forward<Args>(args)...);
+#endif
+    }
+
+    void rethrow() const {
+#ifdef __cpp_exceptions
+        if (thrown_)
+            std::rethrow_exception(thrown_);
+#endif
+    }
+
+  private:
+    template <class... Args> bool called(Args &&...args) {
+        if constexpr (std::is_void_v<std::invoke_result_t<Call &, Args...>>) {
+            call_(std::forward<Args>(args)...);
+            return true;
+        } else {
+            return static_cast<bool>(call_(std::forward<Args>(args)...));
+        }
+    }
+
+    Call &call_;
+#ifdef __cpp_exceptions
+    std::exception_ptr thrown_;
+#endif
+};
+
+// Makes a call of the C library's that visits one thing after another: each(function, context, failure). The
+// visitor is given a const Info &, and says false to see no more; one that returns nothing sees all.
+template <class Info, class Visit, class Each>
+sprag_status visited(Visit &visit, Each &&each, sprag_error *&failure) {
+    called_back<Visit> back(visit);
+    const sprag_status status =
+        each([](const Info *info,
+                void *of) noexcept -> bool { return (*static_cast<called_back<Visit> *>(of))(false, *info); },
+             static_cast<void *>(&back), &failure);
+    if (status >= 0)
+        back.rethrow();
+    return status;
+}
+
 } // namespace detail
 
 /*
@@ -499,6 +557,11 @@ template <class T> class list {
     const T *data_;
     std::size_t size_;
 };
+
+// The bytes that the library tells, as in sprag_lock_info::name. They live as long as those.
+[[nodiscard]] inline std::string_view view(const sprag_bytes &of) noexcept {
+    return {static_cast<const char *>(of.data), of.len};
+}
 
 // The bytes of a number, as a name or a key: the cheapest there is.
 template <class Number> [[nodiscard]] std::string_view bytes_of(const Number &number) noexcept {
@@ -773,6 +836,15 @@ class lock : public detail::handle<sprag_lock, sprag_lock_close> {
         });
     }
 
+    // Who holds it and who waits for it, changing nothing: visit(const sprag_lock_info &) for each of its locks
+    // that has an entry. False if none has, so that nobody holds it.
+    template <class Visit> result<bool> peek(Visit &&visit) const {
+        sprag_error *failure = nullptr;
+        const sprag_status status = detail::visited<sprag_lock_info>(
+            visit, [&](auto... by) { return sprag_lock_peek(get(), by...); }, failure);
+        return detail::had(status, failure);
+    }
+
     // Takes the lock away from whoever holds it, and notes who did it; the token that was ended, none if it was
     // not held.
     // ("break" is a word of the language.)
@@ -815,35 +887,18 @@ class lock : public detail::handle<sprag_lock, sprag_lock_close> {
 
 // Calls call(), and lets stop(), which says whether to, end the waits in it on this thread: they fail with
 // SPRAG_ERROR_STOPPED. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
-// stop reads it. stop must not throw; what call throws goes through.
+// stop reads it. What either throws goes through; if stop throws, the wait ends.
 template <class Stop, class Call> result<void> interruptible(Stop &&stop, Call &&call) {
-    struct inside {
-        std::remove_reference_t<Call> &call;
-        std::exception_ptr thrown;
-    };
-    inside context{call, nullptr};
+    using stopping = detail::called_back<std::remove_reference_t<Stop>>;
+    using calling = detail::called_back<std::remove_reference_t<Call>>;
+    stopping stop_back(stop);
+    calling call_back(call);
     sprag_error *failure = nullptr;
     const sprag_status status = sprag_interruptible(
-        [](void *of) noexcept -> bool { return (*static_cast<std::remove_reference_t<Stop> *>(of))(); },
-        const_cast<void *>(static_cast<const void *>(std::addressof(stop))),
-        [](void *of) noexcept {
-            auto &within = *static_cast<inside *>(of);
-#ifdef __cpp_exceptions
-            // Nothing may unwind through the library.
-            try {
-                within.call();
-            } catch (...) {
-                within.thrown = std::current_exception();
-            }
-#else
-            within.call();
-#endif
-        },
-        &context, &failure);
-#ifdef __cpp_exceptions
-    if (context.thrown)
-        std::rethrow_exception(context.thrown);
-#endif
+        [](void *of) noexcept -> bool { return (*static_cast<stopping *>(of))(true); }, &stop_back,
+        [](void *of) noexcept { (*static_cast<calling *>(of))(false); }, &call_back, &failure);
+    stop_back.rethrow();
+    call_back.rethrow();
     return detail::done(status, failure);
 }
 
@@ -917,6 +972,14 @@ class semaphore : public detail::handle<sprag_semaphore, sprag_semaphore_close> 
         return detail::given<hold>([&](hold &into, sprag_error **failure) {
             return sprag_semaphore_adopt_token(get(), token, into.get(), failure);
         });
+    }
+
+    // Who has permits and who waits for some, changing nothing: visit(const sprag_semaphore_info &), once.
+    template <class Visit> result<void> peek(Visit &&visit) const {
+        sprag_error *failure = nullptr;
+        const sprag_status status = detail::visited<sprag_semaphore_info>(
+            visit, [&](auto... by) { return sprag_semaphore_peek(get(), by...); }, failure);
+        return detail::done(status, failure);
     }
 
     // How many permits there are in all.
@@ -1790,7 +1853,115 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         });
     }
 
+    // What there is in the space, and who holds what. A visitor is called once for each thing whose name begins
+    // with prefix, by name; one that returns false sees no more, one that returns nothing sees all. What it is
+    // given, and all that this points at, lives until it returns. What it throws goes through. The locks:
+    // visit(const sprag_lock_info &).
+    template <class Visit> result<void> each_lock(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_lock_info>(
+            visit, [&](auto... by) { return sprag_space_each_lock(get(), prefix.data(), prefix.size(), by...); });
+    }
+
+    // The locks of partitions and of the table that are held or waited for: visit(const sprag_lock_info &).
+    template <class Visit> result<void> each_coarse_lock(Visit &&visit) const {
+        return each<sprag_lock_info>(visit,
+                                     [&](auto... by) { return sprag_space_each_coarse_lock(get(), by...); });
+    }
+
+    // The semaphores: visit(const sprag_semaphore_info &).
+    template <class Visit> result<void> each_semaphore(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_semaphore_info>(visit, [&](auto... by) {
+            return sprag_space_each_semaphore(get(), prefix.data(), prefix.size(), by...);
+        });
+    }
+
+    // The concurrency limiters, and what is held of their keys: visit(const sprag_concurrency_info &).
+    template <class Visit> result<void> each_concurrency(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_concurrency_info>(visit, [&](auto... by) {
+            return sprag_space_each_concurrency(get(), prefix.data(), prefix.size(), by...);
+        });
+    }
+
+    // The limiters: visit(const sprag_limiter_info &).
+    template <class Visit> result<void> each_limiter(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_limiter_info>(visit, [&](auto... by) {
+            return sprag_space_each_limiter(get(), prefix.data(), prefix.size(), by...);
+        });
+    }
+
+    // The overrides, by limiter and key; prefix is of the limiter's name: visit(const sprag_override_info &).
+    template <class Visit> result<void> each_override(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_override_info>(visit, [&](auto... by) {
+            return sprag_space_each_override(get(), prefix.data(), prefix.size(), by...);
+        });
+    }
+
+    // The joint limiters: visit(const sprag_joint_limiter_info &).
+    template <class Visit> result<void> each_joint_limiter(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_joint_limiter_info>(visit, [&](auto... by) {
+            return sprag_space_each_joint_limiter(get(), prefix.data(), prefix.size(), by...);
+        });
+    }
+
+    // The counters that are not at 0: visit(const sprag_counter_info &).
+    template <class Visit> result<void> each_counter(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_counter_info>(visit, [&](auto... by) {
+            return sprag_space_each_counter(get(), prefix.data(), prefix.size(), by...);
+        });
+    }
+
+    // The idempotency keys, but for new ones: visit(const sprag_once_info &).
+    template <class Visit> result<void> each_once(Visit &&visit, std::string_view prefix = {}) const {
+        return each<sprag_once_info>(
+            visit, [&](auto... by) { return sprag_space_each_once(get(), prefix.data(), prefix.size(), by...); });
+    }
+
+    // The last forced releases, oldest first, at most 64: visit(const sprag_break_info &).
+    template <class Visit> result<void> each_break(Visit &&visit) const {
+        return each<sprag_break_info>(visit, [&](auto... by) { return sprag_space_each_break(get(), by...); });
+    }
+
+    // Walks through all of the region, and calls visit(const char *) for each thing that contradicts itself; how
+    // many such things there are.
+    template <class Visit> result<std::size_t> check_region(Visit &&visit) const {
+        detail::called_back<std::remove_reference_t<Visit>> back(visit);
+        auto found = detail::given<std::size_t>([&](std::size_t &into, sprag_error **failure) {
+            return sprag_region_check(
+                get(),
+                [](const char *finding, void *of) noexcept -> bool {
+                    return (*static_cast<decltype(back) *>(of))(false, finding);
+                },
+                &back, &into, failure);
+        });
+        back.rethrow();
+        return found;
+    }
+
+    // The URL that it was opened by.
+    result<std::string> url() const {
+        return detail::given<std::string>([&](std::string &into, sprag_error **failure) {
+            std::size_t size = 0;
+            const sprag_status status = sprag_space_url(get(), nullptr, 0, &size, failure);
+            if (status < 0)
+                return status;
+            into.resize(size + 1);
+            const sprag_status told = sprag_space_url(get(), into.data(), into.size(), &size, failure);
+            into.resize(size);
+            return told;
+        });
+    }
+
+    // How many keys the space's limiters have now, and the bytes that they take in the region.
+    [[nodiscard]] std::uint64_t limiter_key_count() const noexcept { return sprag_space_limiter_key_count(get()); }
+    [[nodiscard]] std::uint64_t limiter_key_bytes() const noexcept { return sprag_space_limiter_key_bytes(get()); }
+
   private:
+    template <class Info, class Visit, class Each> static result<void> each(Visit &visit, Each &&visits) {
+        sprag_error *failure = nullptr;
+        const sprag_status status = detail::visited<Info>(visit, visits, failure);
+        return detail::done(status, failure);
+    }
+
     // What an open call gives that needs a name only.
     template <class T, class Open> result<T> named(std::string_view name, Open opens) const {
         return detail::opened<T>([&](auto **raw, sprag_error **failure) {
@@ -1829,6 +2000,52 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         });
     }
 };
+
+/*
+ * REGIONS
+ */
+
+// The files of shm: spaces. flags: SPRAG_GROUP_SHARED and SPRAG_EVEN_IF_IN_USE, or'ed together.
+namespace region {
+
+// The regions in this user's directory, by name: visit(const sprag_region_file &), as for the visitors of a space.
+template <class Visit> result<void> each(Visit &&visit) {
+    sprag_error *failure = nullptr;
+    const sprag_status status = detail::visited<sprag_region_file>(
+        visit, [](auto... by) { return sprag_region_each(by...); }, failure);
+    return detail::done(status, failure);
+}
+
+// The region at url, without opening a session in it: visit(const sprag_region_info &), once.
+template <class Visit> result<void> probe(std::string_view url, Visit &&visit, std::uint32_t flags = 0) {
+    const auto checked = detail::text(url, "url");
+    if (!checked)
+        return checked.error();
+    sprag_error *failure = nullptr;
+    const sprag_status status = detail::visited<sprag_region_info>(
+        visit, [&](auto... by) { return sprag_region_probe(checked->c_str(), flags, by...); }, failure);
+    return detail::done(status, failure);
+}
+
+// Removes the region at url.
+inline result<void> remove(std::string_view url, std::uint32_t flags = 0) {
+    const auto checked = detail::text(url, "url");
+    if (!checked)
+        return checked.error();
+    sprag_error *failure = nullptr;
+    return detail::done(sprag_region_remove(checked->c_str(), flags, &failure), failure);
+}
+
+// Replaces the region at url by one with the caps of options, while nobody uses it; a cap of 0 stays what it is.
+inline result<void> resize(std::string_view url, const space_options &options) {
+    const auto checked = detail::text(url, "url");
+    if (!checked)
+        return checked.error();
+    sprag_error *failure = nullptr;
+    return detail::done(sprag_region_resize(checked->c_str(), &options, &failure), failure);
+}
+
+} // namespace region
 
 } // namespace sprag
 
