@@ -128,15 +128,20 @@ enum Given {
 }
 
 impl Decisions {
-    pub(crate) fn new(decisions: Vec<sprag::Decision>) -> Self {
-        let refused = decisions.iter().enumerate();
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
-            refused: refused
-                .filter(|(_, decision)| !decision.is_allowed())
-                .map(|(at, _)| at)
-                .collect(),
-            each: Mutex::new(decisions.into_iter().map(Given::Plain).collect()),
+            each: Mutex::new(Vec::with_capacity(capacity)),
+            refused: Vec::new(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, decision: sprag::Decision) {
+        let each = self.each.get_mut();
+        if !decision.is_allowed() {
+            self.refused.push(each.len());
+        }
+        each.push(Given::Plain(decision));
     }
 }
 

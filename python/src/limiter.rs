@@ -64,11 +64,11 @@ impl Limiter {
         for item in &items {
             bytes.push(bytes_of("key", item)?);
         }
-        let mut decisions = Vec::with_capacity(bytes.len());
+        let mut decisions = Decisions::with_capacity(bytes.len());
         self.limiter
             .check_batch(&bytes, cost, |_, decision| decisions.push(decision))
             .or_raise(py)?;
-        Ok(Decisions::new(decisions))
+        Ok(decisions)
     }
 
     /// Takes `cost` now, to be acted on after `Decision.act_after`, which is at most `wait_max`. Not under a

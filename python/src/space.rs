@@ -333,8 +333,11 @@ impl Space {
         for (limiter, key, cost) in &asked {
             borrowed.push((&limiter.get().limiter, bytes_of("key", key)?, *cost));
         }
-        let decisions = space.check_all(&borrowed).or_raise(py)?;
-        Ok(Decisions::new(decisions.into_iter().collect()))
+        let mut decisions = Decisions::with_capacity(borrowed.len());
+        for decision in space.check_all(&borrowed).or_raise(py)? {
+            decisions.push(decision);
+        }
+        Ok(decisions)
     }
 
     /// The counter `name`, 0 until somebody changes it.
