@@ -335,7 +335,7 @@ impl<'o> OwnerLock<'o> {
                     lock: lock(),
                     depth: beneath.depth,
                 })?;
-                Entry::Again(self.hold(token, beneath.serial))
+                Entry::Again(self.hold(token, beneath.serial, true))
             }
             // Another of the same owner waits for it: share what that one gets.
             Some(Held::Acquiring | Held::Upgrading) => Entry::Behind,
@@ -357,7 +357,7 @@ impl<'o> OwnerLock<'o> {
                     serial,
                 };
                 held.insert(self.name.clone(), Held::By(beneath));
-                Ok(Some(self.hold(token, serial)))
+                Ok(Some(self.hold(token, serial, false)))
             }
             none => {
                 held.remove(&self.name);
@@ -396,12 +396,13 @@ impl<'o> OwnerLock<'o> {
         Ok(hold.map(Hold::into_owned))
     }
 
-    fn hold(&self, token: u64, serial: u64) -> OwnerHold<'o> {
+    fn hold(&self, token: u64, serial: u64, is_reentry: bool) -> OwnerHold<'o> {
         OwnerHold {
             owner: self.owner.clone(),
             name: self.name.clone(),
             token,
             serial,
+            is_reentry,
             is_over: false,
         }
     }
@@ -429,6 +430,7 @@ pub struct OwnerHold<'o> {
     /// As it was granted.
     token: u64,
     serial: u64,
+    is_reentry: bool,
     /// Whether it was given up, or handed on.
     is_over: bool,
 }
@@ -443,8 +445,15 @@ impl OwnerHold<'_> {
             name: std::mem::take(&mut self.name),
             token: self.token,
             serial: self.serial,
+            is_reentry: self.is_reentry,
             is_over: false,
         }
+    }
+
+    /// Whether the owner had the lock already when this was acquired: then the lease is the earlier hold's, and so is
+    /// what that asked for of it.
+    pub fn is_reentry(&self) -> bool {
+        self.is_reentry
     }
 
     /// The fencing token; the same for every re-entry, and higher for all of them after an

@@ -1,7 +1,7 @@
 """Sprag beside its peers from Python, row by row, in one run on one machine.
 
-Both contestants of a row are set up first and then measured in turn, several rounds; the ratio of the medians is what
-counts. This program measures: it never fails because of a number, and a row that can't be run says why. What peers it
+Both contestants of a row are set up first and then measured in turn, several rounds, by the time that their thread
+had of a processor; the ratio of the medians is what counts. This program measures: it never fails because of a number, and a row that can't be run says why. What peers it
 needs is in `requirements-bench.txt`.
 """
 
@@ -42,7 +42,7 @@ class Row:
 
 def calls(statement: str, **names: Any) -> Contestant:
     """A loop around a statement, compiled with the loop, so that nothing but the loop itself is measured besides."""
-    return timeit.Timer(statement, globals=names).timeit
+    return timeit.Timer(statement, timer=time.thread_time, globals=names).timeit
 
 
 def limiter(name: str = "api") -> sprag.Limiter:
@@ -120,11 +120,11 @@ def shared_lock_against_filelock() -> tuple[Contestant, Contestant]:
 def async_lock_against_asyncio() -> tuple[Contestant, Contestant]:
     def loops(lock: Any) -> Contestant:
         async def run(number: int) -> float:
-            started = time.perf_counter()
+            started = time.thread_time()
             for _ in range(number):
                 async with lock:
                     pass
-            return time.perf_counter() - started
+            return time.thread_time() - started
 
         return lambda number: asyncio.run(run(number))
 

@@ -66,7 +66,8 @@ def open(
     """Opens the space at `url`: `mem:`, `shm:NAME` or `shm:/path`.
 
     Each `mem:` is a space of its own, for the threads of this process; share the object. `shm:NAME` is the file
-    NAME.sprag in $SPRAG_DIR, or else in /dev/shm/sprag-UID, shared by all processes of this host that may open it.
+    `NAME.sprag` in `$SPRAG_DIR`, or else in `/dev/shm/sprag-UID`, shared by all processes of this host that may open
+    it.
 
     - `create`: whether to create the region if there is none, or raise `PlaceError`.
     - `group_shared`: whether the group may use the region too, mode 0660 instead of 0600.

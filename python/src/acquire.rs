@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use std::task::{Context, Poll, Waker};
 
-/// An acquire to be awaited: the hold, or `None` if its time was up.
+/// An acquire to be awaited, once: a coroutine, for `await`, `asyncio.create_task`, `asyncio.wait_for`.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Acquire {
     of: Of,

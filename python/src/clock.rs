@@ -3,7 +3,7 @@
 use crate::number::duration;
 use pyo3::prelude::*;
 
-/// A clock for tests, which shows the same time until it is moved.
+/// A clock for tests: it shows the same time until it is moved. Timeouts go by it as well.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct ManualClock {
     pub(crate) clock: sprag::ManualClock,
@@ -18,16 +18,19 @@ impl ManualClock {
         }
     }
 
+    /// Moves the clock forward.
     fn advance(&self, by: &Bound<'_, PyAny>) -> PyResult<()> {
         self.clock.advance(duration("by", by)?);
         Ok(())
     }
 
+    /// Nanoseconds of boot time, by which leases and limits run.
     #[getter]
     fn boot_ns(&self) -> u64 {
         self.clock.now_ns()
     }
 
+    /// Nanoseconds of unix time; moves together with boot time.
     #[getter]
     fn unix_ns(&self) -> u64 {
         self.clock.unix_ns()

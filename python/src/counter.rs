@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use sprag::Added;
 use std::ops::RangeInclusive;
 
-/// A signed 64-bit number by name.
+/// A signed 64-bit number by name. Each call is one step.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Counter {
     pub(crate) counter: sprag::Counter<'static>,
 }
 
-/// A counter in several parts, for many who add at once.
+/// A counter in several parts. Adding is fast; what needs the whole number has to gather it.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct StripedCounter {
     counter: sprag::StripedCounter<'static>,
@@ -31,13 +31,14 @@ fn bounds(
 
 #[pymethods]
 impl Counter {
+    /// Adds `delta`, and returns the sum. `CounterOverflowError` if that does not fit 64 bits.
     #[pyo3(signature = (delta=None), text_signature = "($self, delta=1)")]
     fn add(&self, py: Python<'_>, delta: Option<&Bound<'_, PyAny>>) -> PyResult<i64> {
         let delta = delta.map_or(Ok(1), |delta| signed("delta", delta))?;
         self.counter.add(delta).or_raise(py)
     }
 
-    /// The sum, or nothing if it would not lie within the bounds.
+    /// Adds `delta` if the sum lies within the bounds, and returns it; else changes nothing: `None`.
     #[pyo3(signature = (delta, minimum=None, maximum=None))]
     fn add_within(
         &self,
@@ -54,14 +55,17 @@ impl Counter {
         })
     }
 
+    /// The number.
     fn get(&self, py: Python<'_>) -> PyResult<i64> {
         self.counter.get().or_raise(py)
     }
 
+    /// Sets the number, and returns what it was.
     fn swap(&self, py: Python<'_>, new: &Bound<'_, PyAny>) -> PyResult<i64> {
         self.counter.swap(signed("new", new)?).or_raise(py)
     }
 
+    /// Sets the number to `new` if it is `expected`; whether it was.
     fn compare_exchange(
         &self,
         py: Python<'_>,
@@ -73,6 +77,7 @@ impl Counter {
         Ok(exchanged.is_ok())
     }
 
+    /// The same counter in several parts, for additions by many threads or processes at once.
     fn striped(&self, py: Python<'_>) -> PyResult<StripedCounter> {
         let counter = self.counter.clone().striped().or_raise(py)?;
         Ok(StripedCounter { counter })
@@ -90,13 +95,14 @@ impl Counter {
 
 #[pymethods]
 impl StripedCounter {
+    /// Adds `delta`. The sum is not told: nobody knows it without looking at all parts.
     #[pyo3(signature = (delta=None), text_signature = "($self, delta=1)")]
     fn add(&self, py: Python<'_>, delta: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let delta = delta.map_or(Ok(1), |delta| signed("delta", delta))?;
         self.counter.add(delta).or_raise(py)
     }
 
-    /// Whether it was added: the sum is not known without looking at all parts.
+    /// Adds `delta` if the sum lies within the bounds; whether it did.
     #[pyo3(signature = (delta, minimum=None, maximum=None))]
     fn add_within(
         &self,

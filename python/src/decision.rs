@@ -6,7 +6,8 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
-/// The answer of a limiter; true if it admitted the cost.
+/// The answer of a limiter, and the key's state right after it; true if it admitted the cost. What costs a
+/// division is computed when asked for. Times are seconds, `None` for never.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Decision {
     answer: Mutex<sprag::Decision>,
@@ -44,21 +45,25 @@ impl Decision {
 
 #[pymethods]
 impl Decision {
+    /// Whether the cost was admitted.
     #[getter]
     fn allowed(&self) -> bool {
         self.is_allowed
     }
 
+    /// The most that can be admitted at once: the burst, or a window's count.
     #[getter]
     fn limit(&self) -> u64 {
         self.answer.lock().limit()
     }
 
+    /// The greatest cost that another hit at the same instant would be allowed.
     #[getter]
     fn remaining(&self) -> u64 {
         self.answer.lock().remaining()
     }
 
+    /// How long until the same cost would be allowed, if nobody else takes any; 0 if it was.
     #[getter]
     fn retry_after(&self) -> Option<f64> {
         let decision = self.answer.lock();
@@ -69,21 +74,25 @@ impl Decision {
         retry_after.map(seconds)
     }
 
+    /// How long until nothing is used any more, if nobody takes any.
     #[getter]
     fn reset_after(&self) -> Option<f64> {
         self.answer.lock().reset_after().map(seconds)
     }
 
+    /// How long to wait before acting on a reservation; 0 of all else.
     #[getter]
     fn act_after(&self) -> f64 {
         seconds(self.answer.lock().act_after())
     }
 
+    /// Whether the region had no room for the key, so that a bucket shared by all such keys decided.
     #[getter]
     fn is_overflow(&self) -> bool {
         self.answer.lock().is_overflow()
     }
 
+    /// How long until a further `cost` would be allowed, if nobody else takes any.
     fn retry_after_for(&self, cost: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let cost = whole("cost", Some(cost), 0)?;
         Ok(self.answer.lock().retry_after_for(cost).map(seconds))
@@ -105,7 +114,7 @@ impl Decision {
     }
 }
 
-/// The answers to many checks, in their order; true if all were admitted.
+/// The answers to many checks, in their order; true if all were admitted, as `all_allowed`.
 #[pyclass(frozen, sequence, module = "sprag")]
 pub(crate) struct Decisions {
     each: Mutex<Vec<Given>>,
@@ -119,31 +128,38 @@ enum Given {
 }
 
 impl Decisions {
-    pub(crate) fn new(decisions: Vec<sprag::Decision>) -> Self {
-        let refused = decisions.iter().enumerate();
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
-            refused: refused
-                .filter(|(_, decision)| !decision.is_allowed())
-                .map(|(at, _)| at)
-                .collect(),
-            each: Mutex::new(decisions.into_iter().map(Given::Plain).collect()),
+            each: Mutex::new(Vec::with_capacity(capacity)),
+            refused: Vec::new(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, decision: sprag::Decision) {
+        let each = self.each.get_mut();
+        if !decision.is_allowed() {
+            self.refused.push(each.len());
+        }
+        each.push(Given::Plain(decision));
     }
 }
 
 #[pymethods]
 impl Decisions {
+    /// Whether all were admitted.
     #[getter]
     fn all_allowed(&self) -> bool {
         self.refused.is_empty()
     }
 
+    /// Which were refused, as places.
     #[getter]
     fn refused(&self) -> Vec<usize> {
         self.refused.clone()
     }
 
-    /// The longest of those that were refused.
+    /// The longest of those that were refused; 0 if none was.
     #[getter]
     fn retry_after(&self, py: Python<'_>) -> Option<f64> {
         let each = self.each.lock();

@@ -5,7 +5,7 @@ use crate::number::whole;
 use crate::text::told;
 use pyo3::prelude::*;
 
-/// Remembers the highest token that it admitted, and rejects older ones.
+/// The resource's side of a lock's token: remembers the highest that it admitted, and rejects older ones.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Fence {
     pub(crate) fence: sprag::Fence,
@@ -14,18 +14,21 @@ pub(crate) struct Fence {
 
 #[pymethods]
 impl Fence {
+    /// Admits a token not lower than the highest admitted. `StaleError` for a lower one.
     fn admit(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         self.fence
             .admit(whole("token", Some(token), 0)?)
             .or_raise(py)
     }
 
+    /// Admits a token strictly higher than the highest admitted: each once.
     fn admit_once(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         self.fence
             .admit_once(whole("token", Some(token), 0)?)
             .or_raise(py)
     }
 
+    /// The highest token admitted; 0 if none was.
     #[getter]
     fn highest(&self) -> u64 {
         self.fence.highest()

@@ -14,8 +14,12 @@ use sprag::KeepAlive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A hold of a lock, of several, or of permits. It ends by `release()`, at the end of its `with` block, or with the
-/// object.
+/// What was acquired: a lock, several, or permits. It belongs to whoever has the object, in whichever thread or
+/// task, and ends by `release()`, at the end of its own `with` block, or with the object.
+///
+/// It can end before that: when its lease ends, or somebody breaks the lock. Ask `is_valid()` before each step
+/// that needs the lock, and send `token` along to a fence, which is the only thing that stops a step already under
+/// way.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Hold {
     state: Mutex<State>,
@@ -145,7 +149,7 @@ fn end(state: &mut State) -> Option<sprag::Result<()>> {
 
 #[pymethods]
 impl Hold {
-    /// The fencing token: higher than that of every earlier hold of this lock.
+    /// The fencing token: higher than that of every earlier hold of this lock. Of several locks, see `tokens`.
     #[getter]
     fn token(&self, py: Python<'_>) -> PyResult<u64> {
         let token = self.with(py, |state| match state {
@@ -158,7 +162,7 @@ impl Hold {
         })
     }
 
-    /// The fencing tokens, of several locks in the order of their names.
+    /// The tokens, of several locks in the order of their names.
     #[getter]
     fn tokens(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         self.with(py, |state| match state {
@@ -167,6 +171,7 @@ impl Hold {
         })
     }
 
+    /// Whether the lease still runs, by the holder's own clock. Errs towards false near the end.
     fn is_valid(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |state| match state {
             State::Held(hold) => hold.is_valid(),
@@ -174,10 +179,12 @@ impl Hold {
         })
     }
 
+    /// Whether it still holds, by the engine's word: also notices a broken lock.
     fn is_held(&self, py: Python<'_>) -> PyResult<bool> {
         self.is_live(py)
     }
 
+    /// Whether others may hold the lock beside this one.
     #[getter]
     fn is_shared(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |state| match state {
@@ -186,6 +193,7 @@ impl Hold {
         })
     }
 
+    /// Whether it ended, or is about to, though nobody gave it up.
     #[getter]
     fn lost(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |state| match state {
@@ -194,6 +202,7 @@ impl Hold {
         })
     }
 
+    /// What is left of the lease, in seconds; 0 once it is over.
     #[getter]
     fn lease_left(&self, py: Python<'_>) -> PyResult<f64> {
         let left = self.with(py, |state| match state {
@@ -203,15 +212,20 @@ impl Hold {
         Ok(seconds(left))
     }
 
+    /// Starts the lease anew, from now, with the length it had. `LostError` once it is over.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
         self.with_held(py, AnyHold::renew)
     }
 
+    /// `renew` with another length: 1 ms to 366 days.
     fn extend(&self, py: Python<'_>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
         let ttl = duration("ttl", ttl)?;
         self.with_held(py, |hold| hold.extend(ttl))
     }
 
+    /// Has the lease renewed in the background, by one thread for the whole space, for `at_most`, 24 hours if not
+    /// said. `on_lost` is called with the hold once that is lost, in a thread of its own. A second call replaces
+    /// what the first asked for.
     #[pyo3(signature = (at_most=None, on_lost=None))]
     fn keep_alive(
         slf: &Bound<'_, Self>,
@@ -225,6 +239,8 @@ impl Hold {
         Self::keep(slf, at_most, on_lost)
     }
 
+    /// Takes alone what this hold shares, waiting for the others to release it; the token is a new one then. False
+    /// if they share it still when `timeout` is over. `UpgradeConflictError` if another waits for the same.
     #[pyo3(signature = (timeout=None))]
     fn upgrade(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let at_most = self::timeout(timeout)?;
@@ -243,6 +259,7 @@ impl Hold {
         }
     }
 
+    /// Goes on sharing the lock instead of having it alone.
     fn downgrade(&self, py: Python<'_>) -> PyResult<()> {
         if self.with_held(py, AnyHold::downgrade)? {
             Ok(())
@@ -251,6 +268,7 @@ impl Hold {
         }
     }
 
+    /// Gives it up. `LostError` if somebody else has taken it since, `ReleasedError` if that was done before.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         match self.with(py, end)? {
             Some(released) => released.or_raise(py),
@@ -258,6 +276,8 @@ impl Hold {
         }
     }
 
+    /// Lets the hold live on without this process until its lease ends, which starts anew, or somebody releases it
+    /// by the token returned.
     fn detach(&self, py: Python<'_>) -> PyResult<u64> {
         let detached = self.with(py, |state| {
             if matches!(state, State::Held(hold) if !hold.can_detach()) {

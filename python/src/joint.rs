@@ -6,7 +6,7 @@ use crate::number::{seconds, whole};
 use crate::text::{bytes_of, told};
 use pyo3::prelude::*;
 
-/// Several limits over keys, decided together.
+/// Several limits over keys, decided together: all of them admit a cost, or nothing is taken.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct JointLimiter {
     pub(crate) limiter: sprag::JointLimiter,
@@ -14,6 +14,7 @@ pub(crate) struct JointLimiter {
 
 #[pymethods]
 impl JointLimiter {
+    /// Checks `cost` of `key`, at most 67,108,863, and takes it from all if all allow it.
     #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
     fn hit(
         slf: &Bound<'_, Self>,
@@ -25,6 +26,7 @@ impl JointLimiter {
         Ok(JointDecision::new(decision, slf))
     }
 
+    /// What a hit of cost 0 would find; changes nothing.
     fn test(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<JointDecision> {
         let decision = slf
             .get()
@@ -39,6 +41,7 @@ impl JointLimiter {
         told(py, &self.limiter.name())
     }
 
+    /// The limits, in their order.
     #[getter]
     fn limits(&self) -> Vec<String> {
         self.limiter
@@ -57,7 +60,7 @@ impl JointLimiter {
     }
 }
 
-/// The answer of a joint limiter; true if every limit admitted the cost.
+/// The answer of a joint limiter; true if every limit admitted the cost. As `Decision`, of all limits together.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct JointDecision {
     /// Borrows from the limiter, see `new`.
@@ -88,11 +91,13 @@ impl JointDecision {
         self.decision.is_allowed()
     }
 
+    /// Which limit refuses longest, by its place; `None` if all admitted.
     #[getter]
     fn refused_by(&self) -> Option<usize> {
         self.decision.refused_by()
     }
 
+    /// What each limit says for itself.
     #[getter]
     fn each(&self) -> Vec<Decision> {
         (0..)

@@ -4,6 +4,7 @@
 //! described in `sprag/_sprag.pyi`. Waits let the interpreter go, what takes nanoseconds doesn't.
 
 mod acquire;
+mod caps;
 mod clock;
 mod counter;
 mod decision;
@@ -35,6 +36,8 @@ mod _sprag {
     #[pymodule_export]
     use crate::acquire::{Acquire, Completed};
     #[pymodule_export]
+    use crate::caps::Caps;
+    #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]
     use crate::counter::{Counter, StripedCounter};
@@ -61,5 +64,5 @@ mod _sprag {
     #[pymodule_export]
     use crate::semaphore::{Concurrency, Semaphore};
     #[pymodule_export]
-    use crate::space::{Caps, Space, open};
+    use crate::space::{Space, open};
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 use sprag::Refunded;
 
-/// A rate over keys.
+/// A rate over keys, shared by everyone who opens it, exact to its formula.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Limiter {
     pub(crate) limiter: sprag::Limiter,
@@ -17,6 +17,7 @@ pub(crate) struct Limiter {
 
 #[pymethods]
 impl Limiter {
+    /// Checks `cost` of `key` and takes it if allowed; a cost of 0 takes nothing. Never waits.
     #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
     fn hit(
         &self,
@@ -29,7 +30,7 @@ impl Limiter {
         Ok(Decision::new(decision))
     }
 
-    /// What a check would find; nothing is changed.
+    /// What `hit` would find; changes nothing. Its `remaining` is what there is before.
     #[pyo3(signature = (key, cost=None), text_signature = "($self, key, cost=1)")]
     fn test(
         &self,
@@ -42,6 +43,7 @@ impl Limiter {
         Ok(Decision::of_look(decision, cost))
     }
 
+    /// `hit` for many keys, each on its own and in order, at less than half the price.
     #[pyo3(signature = (keys, cost=None), text_signature = "($self, keys, cost=1)")]
     fn hit_many(
         &self,
@@ -62,13 +64,15 @@ impl Limiter {
         for item in &items {
             bytes.push(bytes_of("key", item)?);
         }
-        let mut decisions = Vec::with_capacity(bytes.len());
+        let mut decisions = Decisions::with_capacity(bytes.len());
         self.limiter
             .check_batch(&bytes, cost, |_, decision| decisions.push(decision))
             .or_raise(py)?;
-        Ok(Decisions::new(decisions))
+        Ok(decisions)
     }
 
+    /// Takes `cost` now, to be acted on after `Decision.act_after`, which is at most `wait_max`. Not under a
+    /// sliding window.
     #[pyo3(signature = (key, cost, wait_max))]
     fn reserve(
         &self,
@@ -83,6 +87,8 @@ impl Limiter {
         Ok(Decision::new(decision))
     }
 
+    /// Gives back what a hit or a reservation took, as far as that raises no interval above the limit: how much
+    /// that was. `None` where it is not known how much still counts, and when it was given back before.
     fn refund(&self, py: Python<'_>, decision: &Bound<'_, Decision>) -> PyResult<Option<f64>> {
         Ok(
             match self.limiter.refund(decision.get().take()).or_raise(py)? {
@@ -93,17 +99,20 @@ impl Limiter {
         )
     }
 
+    /// Gives `key` a limit of its own, for all who use the limiter, until it is cleared.
     fn set_override(&self, py: Python<'_>, key: &Bound<'_, PyAny>, limit: &str) -> PyResult<()> {
         let key = bytes_of("key", key)?;
         self.limiter.set_override(key, limit).or_raise(py)
     }
 
+    /// Takes it away again; whether it had one.
     fn clear_override(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.limiter
             .clear_override(bytes_of("key", key)?)
             .or_raise(py)
     }
 
+    /// The limit that `key` has instead of the limiter's.
     fn override_of(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let limit = self
             .limiter
@@ -117,6 +126,7 @@ impl Limiter {
         told(py, &self.limiter.name())
     }
 
+    /// The limit that it was opened with, as it is written.
     #[getter]
     fn limit(&self) -> String {
         self.limiter.limit().to_string()

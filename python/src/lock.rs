@@ -15,7 +15,12 @@ use sprag::KeepAlive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A lock, by name, of a partition or the table, or several at once.
+/// A lock: by name, of a partition or the table, of an owner, or several at once.
+///
+/// `with lock as hold:` and `async with lock as hold:` acquire it, waiting in first-come order, and release it at
+/// the end; `LostError` then if the hold was lost meanwhile, unless the body raised something itself. One object
+/// serves any number of threads and tasks: each leaves its block with its own hold. (Greenlets that share a lock
+/// with each other in one thread do better with `with lock.acquire() as hold:`.)
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Lock {
     acquirer: Acquirer,
@@ -65,8 +70,9 @@ impl Acquirer {
     pub(crate) fn hold<'py>(&self, py: Python<'py>, hold: AnyHold) -> PyResult<Bound<'py, Hold>> {
         // Relaxed: a number to look for.
         self.last_token.store(hold.token(), Relaxed);
+        let is_reentry = hold.is_reentry();
         let hold = Bound::new(py, Hold::new(hold))?;
-        if self.keep.is_alive || self.keep.on_lost.is_some() {
+        if !is_reentry && (self.keep.is_alive || self.keep.on_lost.is_some()) {
             let at_most = if self.keep.is_alive {
                 KeepAlive::default().at_most
             } else {
@@ -188,6 +194,8 @@ impl Lock {
 
 #[pymethods]
 impl Lock {
+    /// Acquires it; `None` if `blocking` is false and it can't be had at once, or its turn did not come within
+    /// `timeout`. Other threads run meanwhile, and Ctrl-C ends the wait with nothing held.
     #[pyo3(signature = (blocking=true, timeout=None))]
     fn acquire<'py>(
         &self,
@@ -215,6 +223,8 @@ impl Lock {
         self.acquirer.exit(py, kind, || Ok(Who::thread()))
     }
 
+    /// Acquires it when awaited: without a trip through the loop if it is free. Cancelling leaves nothing held or
+    /// queued. asyncio and its like only. Not for an owner's wait for several locks, a partition or the table.
     #[pyo3(signature = (timeout=None))]
     fn acquire_async(
         slf: Bound<'_, Self>,
@@ -242,7 +252,7 @@ impl Lock {
         Completed::get(py)
     }
 
-    /// Whether anybody holds it, here or elsewhere; of several locks, any of them.
+    /// Whether anybody holds it, here or in another process; of several, any of them.
     fn locked(&self, py: Python<'_>) -> PyResult<bool> {
         match self.acquirer.source().peek().or_raise(py)? {
             Some(infos) => Ok(infos.iter().any(|info| info.is_held)),
@@ -254,10 +264,13 @@ impl Lock {
         }
     }
 
+    /// Whether a hold that came of this object holds still: one that a block entered, or the last one acquired.
     fn owned(&self, py: Python<'_>) -> PyResult<bool> {
         self.acquirer.owned(py)
     }
 
+    /// Ends the hold with this token, whoever took it: the other half of `Hold.detach`. `LostError` if the lock is
+    /// not held under this token.
     fn release_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         let token = whole("token", Some(token), 0)?;
         self.by_token(
@@ -267,6 +280,7 @@ impl Lock {
         )
     }
 
+    /// Sets the lease of the hold with this token to this object's, from now.
     fn renew_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         let token = whole("token", Some(token), 0)?;
         self.by_token(
@@ -276,6 +290,7 @@ impl Lock {
         )
     }
 
+    /// Takes over the hold with this token from whoever has it: how a hold goes from one process to another.
     fn adopt_token<'py>(
         &self,
         py: Python<'py>,

@@ -18,7 +18,7 @@ struct Queue {
     more: Condvar,
 }
 
-/// The losses to be told, in their order.
+/// Losses that are to be told.
 #[pyclass(frozen, module = "sprag")]
 #[derive(Default)]
 pub(crate) struct LostQueue {

@@ -86,6 +86,11 @@ pub(crate) fn duration(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult
     ))
 }
 
+/// The lease of what is acquired: 30 s if not said otherwise.
+pub(crate) fn ttl_of(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<Duration> {
+    ttl.map_or(Ok(Duration::from_secs(30)), |ttl| duration("ttl", ttl))
+}
+
 /// A timeout; `None` for no end.
 pub(crate) fn timeout(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
     value.map(|value| duration("timeout", value)).transpose()

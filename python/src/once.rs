@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use sprag::{Begun, OnceStatus};
 use std::time::Duration;
 
-/// A handle on an idempotency key.
+/// A handle on an idempotency key: the first to begin owns it until a deadline, and may store a result.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Once {
     pub(crate) once: sprag::Once<'static>,
@@ -17,8 +17,9 @@ pub(crate) struct Once {
 
 #[pymethods]
 impl Once {
-    /// An `Attempt` if the key is the caller's now, `InProgress` if another's, `Done` with the result if it was
-    /// done before.
+    /// An `Attempt` if the key is new or its last attempt is over: the caller owns it for `ttl`, 1 ms to 366 days.
+    /// `InProgress` if another is at it, `Done` with the result if it was done. Each can be used in a `with`
+    /// block.
     fn begin<'py>(&self, py: Python<'py>, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let ttl = duration("ttl", ttl)?;
         match self.once.begin(ttl).or_raise(py)? {
@@ -38,11 +39,12 @@ impl Once {
         }
     }
 
-    /// `None` for a new key.
+    /// What is known of the key; `None` if it is new. Creates nothing.
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         status(py, self.once.status().or_raise(py)?)
     }
 
+    /// `Attempt.finish` by the attempt's token: the other half of `Attempt.detach`.
     #[pyo3(signature = (token, result, keep_for))]
     fn finish_token(
         &self,
@@ -58,12 +60,14 @@ impl Once {
         self.once.finish_token(token, result, keep_for).or_raise(py)
     }
 
+    /// `Attempt.abandon` by the attempt's token.
     fn abandon_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         self.once
             .abandon_token(whole("token", Some(token), 0)?)
             .or_raise(py)
     }
 
+    /// `Attempt.extend` by the attempt's token.
     fn extend_token(
         &self,
         py: Python<'_>,
@@ -102,7 +106,9 @@ pub(crate) fn status(py: Python<'_>, status: OnceStatus) -> PyResult<Option<Boun
 /// That another attempt is under way.
 #[pyclass(frozen, get_all, module = "sprag")]
 pub(crate) struct InProgress {
+    /// The owner's process id in its own namespace; `None` if it is detached, or not known.
     holder_pid: Option<u32>,
+    /// What is left until its deadline, in seconds.
     deadline_left: f64,
 }
 
@@ -146,6 +152,7 @@ impl InProgress {
 #[pyclass(frozen, get_all, module = "sprag")]
 pub(crate) struct Done {
     result: Py<PyBytes>,
+    /// For how much longer the result is kept at least, in seconds; `None` from `begin`, which does not ask.
     kept_left: Option<f64>,
 }
 
@@ -185,7 +192,7 @@ impl Done {
     }
 }
 
-/// That the last attempt ended unfinished.
+/// That the last attempt ended unfinished, so that its work may have been done in part.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Unfinished {}
 
@@ -197,7 +204,8 @@ impl Unfinished {
     }
 }
 
-/// An attempt of one's own at a key.
+/// An attempt of one's own at a key. It ends by `finish` or `abandon`; dropped without either, it frees the key at
+/// once, and the next attempt is told that one ended unfinished. So it is when its `with` block raises.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Attempt {
     /// `None` once it is over.
@@ -226,16 +234,19 @@ impl Attempt {
 
 #[pymethods]
 impl Attempt {
+    /// Higher than that of every attempt at this key before; a fence admits it as it does a lock's.
     #[getter]
     fn token(&self) -> u64 {
         self.token
     }
 
+    /// Whether an attempt before ended unfinished, so that its work may have been done in part.
     #[getter]
     fn is_after_unfinished(&self) -> bool {
         self.is_after_unfinished
     }
 
+    /// Whether the deadline is still to come, by the owner's own clock.
     fn is_valid(&self) -> bool {
         self.own
             .lock()
@@ -243,6 +254,7 @@ impl Attempt {
             .is_some_and(sprag::Attempt::is_valid)
     }
 
+    /// Whether the key is still this attempt's, by the engine's word.
     fn is_held(&self) -> bool {
         self.own
             .lock()
@@ -250,6 +262,7 @@ impl Attempt {
             .is_some_and(sprag::Attempt::is_held)
     }
 
+    /// What is left until the deadline, in seconds.
     #[getter]
     fn deadline_left(&self) -> f64 {
         self.own
@@ -258,6 +271,8 @@ impl Attempt {
             .map_or(0.0, |attempt| seconds(attempt.deadline_left()))
     }
 
+    /// Stores the result for `keep_for`: from then on `begin` gives it to everybody. `LostError` once the deadline
+    /// has passed.
     #[pyo3(signature = (result, keep_for))]
     fn finish(&self, py: Python<'_>, result: &[u8], keep_for: &Bound<'_, PyAny>) -> PyResult<()> {
         let keep_for = duration("keep_for", keep_for)?;
@@ -274,19 +289,23 @@ impl Attempt {
         finished.or_raise(py)
     }
 
+    /// Frees the key at once, as if this attempt had not been.
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         self.take(py)?.abandon().or_raise(py)
     }
 
+    /// Starts the time until the deadline anew.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, sprag::Attempt::renew)
     }
 
+    /// `renew` with another length.
     fn extend(&self, py: Python<'_>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
         let ttl = duration("ttl", ttl)?;
         self.with(py, |attempt| attempt.extend(ttl))
     }
 
+    /// Lets the attempt go on without this process; its token.
     fn detach(&self, py: Python<'_>) -> PyResult<u64> {
         self.take(py)?.detach().or_raise(py)
     }

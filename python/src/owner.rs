@@ -2,13 +2,16 @@
 
 use crate::error::OrRaise;
 use crate::lock::{Keep, Lock};
-use crate::number::whole_u32;
+use crate::number::{ttl_of, whole_u32};
 use crate::source::Source;
-use crate::space::{names_of, ttl_of};
-use crate::text::bytes_of;
+use crate::text::{bytes_of, names_of};
 use pyo3::prelude::*;
 
 /// Who holds, when locks are to be re-entrant and deadlocks found: an object, never a thread.
+///
+/// An owner that acquires a lock it already holds gets the same hold again; the lock is released with the last of
+/// them. Owners that wait for each other in a circle, in whichever threads and processes they are, find that out
+/// at once: the one that began to wait last gets a `DeadlockError`.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Owner {
     pub(crate) owner: sprag::Owner,
@@ -17,6 +20,7 @@ pub(crate) struct Owner {
 
 #[pymethods]
 impl Owner {
+    /// A handle on the lock `name`, re-entrant for this owner.
     #[pyo3(signature = (name, ttl=None, *, shared=false, keep_alive=false, on_lost=None), text_signature = "($self, name, ttl=30, *, shared=False, keep_alive=False, on_lost=None)")]
     fn lock(
         &self,
@@ -36,6 +40,7 @@ impl Owner {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
+    /// Several locks, as `Space.locks`; not re-entrant.
     #[pyo3(signature = (names, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, names, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn locks(
         &self,
@@ -51,6 +56,7 @@ impl Owner {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
+    /// The lock of a partition, as `Space.partition`; not re-entrant.
     #[pyo3(signature = (partition, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, partition, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn partition(
         &self,
@@ -67,6 +73,7 @@ impl Owner {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
+    /// The lock of the table, as `Space.table`; not re-entrant.
     #[pyo3(signature = (ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn table(
         &self,

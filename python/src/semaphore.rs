@@ -6,14 +6,14 @@ use crate::error::OrRaise;
 use crate::hold::Hold;
 use crate::info;
 use crate::lock::{Acquirer, Keep};
-use crate::number::{seconds, timeout, whole, whole_u32};
+use crate::number::{seconds, timeout, ttl_of, whole, whole_u32};
 use crate::source::{AnyHold, Source};
-use crate::space::ttl_of;
 use crate::text::{bytes_of, told};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
-/// A number of permits by name, or those of a key of a concurrency limiter.
+/// A number of permits by name, or those of a key of a concurrency limiter. Each hold has a lease, a token and as
+/// many permits as it asked for at once. In `with` and `async with` blocks it is one.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Semaphore {
     semaphore: sprag::Semaphore<'static>,
@@ -47,6 +47,7 @@ impl Semaphore {
 
 #[pymethods]
 impl Semaphore {
+    /// Takes `permits` at once, in first-come order, as `Lock.acquire`.
     #[pyo3(signature = (permits=None, blocking=true, timeout=None), text_signature = "($self, permits=1, blocking=True, timeout=None)")]
     fn acquire<'py>(
         &self,
@@ -76,6 +77,7 @@ impl Semaphore {
         self.acquirer.exit(py, kind, || Ok(Who::thread()))
     }
 
+    /// Takes `permits` at once when awaited, as `Lock.acquire_async`.
     #[pyo3(signature = (permits=None, timeout=None), text_signature = "($self, permits=1, timeout=None)")]
     fn acquire_async(
         slf: Bound<'_, Self>,
@@ -109,31 +111,37 @@ impl Semaphore {
         Completed::get(py)
     }
 
+    /// Who has permits and who waits for some, changing nothing.
     fn peek<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let info = py.detach(|| self.semaphore.peek()).or_raise(py)?;
         info::semaphore(py, &info)
     }
 
+    /// How many there are in all.
     #[getter]
     fn permits(&self) -> u32 {
         self.semaphore.permits()
     }
 
+    /// The name; of a limiter's key the key.
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         told(py, &self.semaphore.name())
     }
 
+    /// Ends the hold with this token, as `Lock.release_token`.
     fn release_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         let token = whole("token", Some(token), 0)?;
         self.semaphore.release_token(token).or_raise(py)
     }
 
+    /// Sets the lease of the hold with this token to this object's, from now.
     fn renew_token(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         let token = whole("token", Some(token), 0)?;
         self.semaphore.renew_token(token).or_raise(py)
     }
 
+    /// Takes over the hold with this token, and all its permits.
     fn adopt_token<'py>(
         &self,
         py: Python<'py>,
@@ -157,7 +165,7 @@ impl Semaphore {
     }
 }
 
-/// At most so many at once of each key.
+/// At every instant at most so many at once of each key, leased as a semaphore's permits are.
 #[pyclass(frozen, module = "sprag")]
 pub(crate) struct Concurrency {
     pub(crate) limiter: sprag::Concurrency<'static>,
@@ -165,6 +173,7 @@ pub(crate) struct Concurrency {
 
 #[pymethods]
 impl Concurrency {
+    /// What `key` can have at once.
     #[pyo3(signature = (key, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, key, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn key(
         &self,
@@ -179,6 +188,7 @@ impl Concurrency {
         Ok(Semaphore::new(semaphore, Keep::new(keep_alive, on_lost)))
     }
 
+    /// How many each key can have at once now.
     #[getter]
     fn permits(&self, py: Python<'_>) -> PyResult<u32> {
         self.limiter.permits().or_raise(py)

@@ -276,6 +276,12 @@ impl AnyHold {
         }
     }
 
+    /// Whether its owner had it before, so that an earlier hold has asked for what is to be of the lease.
+    #[inline]
+    pub(crate) fn is_reentry(&self) -> bool {
+        matches!(self, Self::Owner(hold) if hold.is_reentry())
+    }
+
     /// Whether it can live on without this process.
     pub(crate) fn can_detach(&self) -> bool {
         matches!(self, Self::One(_))

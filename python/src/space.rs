@@ -1,5 +1,6 @@
 //! Spaces: opened by URL, and asked for everything else.
 
+use crate::caps::Caps;
 use crate::clock::ManualClock;
 use crate::counter::Counter;
 use crate::decision::Decisions;
@@ -10,19 +11,21 @@ use crate::joint::JointLimiter;
 use crate::limiter::Limiter;
 use crate::limits::limit_of;
 use crate::lock::{Keep, Lock};
-use crate::number::{duration, whole, whole_u32};
+use crate::number::{ttl_of, whole, whole_u32};
 use crate::once::Once;
 use crate::owner::Owner;
 use crate::semaphore::{Concurrency, Semaphore};
 use crate::source::Source;
-use crate::text::bytes_of;
+use crate::text::{bytes_of, names_of};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
-use std::time::Duration;
+use pyo3::types::PyTuple;
 
-/// A set of named objects, opened by URL.
+/// A set of named objects, opened by URL with `open`.
+///
+/// What is made of it (locks, limiters) keeps its session; that ends with the last of them, and what it still held
+/// is then free for others.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Space {
     /// `None` once it was closed.
@@ -30,7 +33,21 @@ pub(crate) struct Space {
     url: String,
 }
 
-/// Opens the space at `url`.
+/// Opens the space at `url`: `mem:`, `shm:NAME` or `shm:/path`.
+///
+/// Each `mem:` is a space of its own, for the threads of this process; share the object. `shm:NAME` is the file
+/// `NAME.sprag` in `$SPRAG_DIR`, or else in `/dev/shm/sprag-UID`, shared by all processes of this host that may
+/// open it.
+///
+/// - `create`: whether to create the region if there is none, or raise `PlaceError`.
+/// - `group_shared`: whether the group may use the region too, mode 0660 instead of 0600.
+/// - `session`: without one, it is enough to look, to break, and to release and renew by token.
+/// - `share_percent`: how much of each cap of a shared region this session may fill, 1 to 100; 75 if not said.
+/// - `caps`: of the region, if this call creates it.
+/// - `clock`: one that a test moves by hand; `mem:` only.
+///
+/// Costs some dozen system calls; a region that another process is resizing or making is waited for, for up to 10
+/// s. A process that was forked from one with an open space gets `ForkedError` until it opens its own.
 #[pyfunction]
 #[pyo3(signature = (url, *, create=true, group_shared=false, session=true, share_percent=None, caps=None, clock=None))]
 #[expect(clippy::too_many_arguments, reason = "each is an option by its name")]
@@ -54,7 +71,7 @@ pub(crate) fn open(
         builder = builder.share_percent(whole_u32("share_percent", percent, 1)?);
     }
     if let Some(caps) = caps {
-        builder = builder.caps(caps.get().caps);
+        builder = builder.caps(caps.get().caps());
     }
     if let Some(clock) = clock {
         builder = builder.clock(&clock.get().clock);
@@ -88,6 +105,16 @@ impl Space {
 
 #[pymethods]
 impl Space {
+    /// A handle on the lock `name`. Nothing is created before it is acquired; cheap to make, cheaper to keep.
+    ///
+    /// - `ttl`: the lease of its holds, 1 ms to 366 days. One that is not renewed ends then, whatever its holder
+    ///   does.
+    /// - `shared`: whether its holds share the lock with each other.
+    /// - `keep_alive`: whether the lease is renewed in the background, for up to 24 hours.
+    /// - `on_lost`: called with a hold once that is lost, in a thread of its own, within about 200 ms; also
+    ///   without `keep_alive`, when the lease is over.
+    ///
+    /// Not re-entrant: a second acquire waits for the first hold. For re-entry see `owner`.
     #[pyo3(signature = (name, ttl=None, *, shared=false, keep_alive=false, on_lost=None), text_signature = "($self, name, ttl=30, *, shared=False, keep_alive=False, on_lost=None)")]
     fn lock(
         &self,
@@ -108,6 +135,8 @@ impl Space {
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
     }
 
+    /// Several locks, 1 to 64, acquired all at once or not at all. In whatever order they are named, such acquires
+    /// never deadlock with each other. Its hold has `tokens`.
     #[pyo3(signature = (names, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, names, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn locks(
         &self,
@@ -126,6 +155,7 @@ impl Space {
         ))
     }
 
+    /// The lock of a partition, of those that `partition_of` counts: it excludes the locks of all keys in it.
     #[pyo3(signature = (partition, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, partition, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn partition(
         &self,
@@ -145,6 +175,7 @@ impl Space {
         ))
     }
 
+    /// The lock of the table: it excludes all locks of keys and of partitions.
     #[pyo3(signature = (ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn table(
         &self,
@@ -162,6 +193,7 @@ impl Space {
         ))
     }
 
+    /// An owner, whose locks are re-entrant and whose deadlocks are found.
     fn owner(&self, py: Python<'_>) -> PyResult<Owner> {
         let space = self.space(py)?;
         Ok(Owner {
@@ -170,6 +202,8 @@ impl Space {
         })
     }
 
+    /// The semaphore `name`, which has `permits`: 1 to 16,777,215, each leased. That it exists with another number
+    /// is found out by acquiring: `LimitDiffersError`.
     #[pyo3(signature = (name, permits, ttl=None, *, keep_alive=false, on_lost=None), text_signature = "($self, name, permits, ttl=30, *, keep_alive=False, on_lost=None)")]
     fn semaphore(
         &self,
@@ -188,6 +222,8 @@ impl Space {
         Ok(Semaphore::new(semaphore, Keep::new(keep_alive, on_lost)))
     }
 
+    /// The concurrency limiter `name`: of each key at most `permits` are held at once, 1 to 16,777,215.
+    /// `LimitDiffersError` if it allows another number, unless `update`, which changes it for everybody.
     #[pyo3(signature = (name, permits, *, update=false))]
     fn concurrency(
         &self,
@@ -207,6 +243,12 @@ impl Space {
         Ok(Concurrency { limiter })
     }
 
+    /// The limiter `name`, created with `limit` if there is none. Open it once and keep it.
+    ///
+    /// `limit` is a text such as "100/minute", "5/10s" or "30/second;burst=5"; `burst` and `window` can be given
+    /// beside it. A token bucket, unless `window` says otherwise. `LimitError` if it is no limit,
+    /// `LimitDiffersError` if the limiter has another one, unless `update`, which changes it and keeps what each
+    /// key has used.
     #[pyo3(signature = (name, limit, burst=None, *, window=None, update=false))]
     fn limiter(
         &self,
@@ -228,12 +270,14 @@ impl Space {
         limiter.or_raise(py).map(|limiter| Limiter { limiter })
     }
 
+    /// The limiter `name` with whatever limit it has; `None` if there is none.
     fn find_limiter(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Option<Limiter>> {
         let space = self.space(py)?;
         let limiter = space.find_limiter(bytes_of("name", name)?).or_raise(py)?;
         Ok(limiter.map(|limiter| Limiter { limiter }))
     }
 
+    /// The concurrency limiter `name` as it is; `None` if there is none.
     fn find_concurrency(
         &self,
         py: Python<'_>,
@@ -247,6 +291,8 @@ impl Space {
         Ok(limiter.map(|limiter| Concurrency { limiter }))
     }
 
+    /// 2 to 6 limits that each key is under at once: all of them admit, or nothing is taken. `LimitDiffersError`
+    /// if it has others.
     fn joint_limiter(
         &self,
         py: Python<'_>,
@@ -259,7 +305,8 @@ impl Space {
         Ok(JointLimiter { limiter })
     }
 
-    /// Several limiters in one call: each is given with its key, and its cost if that is not 1.
+    /// Checks 1 to 8 limiters of this space, each with a key and a cost, 1 if not given: all are allowed and all
+    /// is taken, or nothing is.
     fn check_all(&self, py: Python<'_>, checks: &Bound<'_, PyAny>) -> PyResult<Decisions> {
         let space = self.space(py)?;
         let mut asked = Vec::new();
@@ -286,10 +333,14 @@ impl Space {
         for (limiter, key, cost) in &asked {
             borrowed.push((&limiter.get().limiter, bytes_of("key", key)?, *cost));
         }
-        let decisions = space.check_all(&borrowed).or_raise(py)?;
-        Ok(Decisions::new(decisions.into_iter().collect()))
+        let mut decisions = Decisions::with_capacity(borrowed.len());
+        for decision in space.check_all(&borrowed).or_raise(py)? {
+            decisions.push(decision);
+        }
+        Ok(decisions)
     }
 
+    /// The counter `name`, 0 until somebody changes it.
     fn counter(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Counter> {
         let space = self.space(py)?;
         let counter = space
@@ -299,12 +350,14 @@ impl Space {
         Ok(Counter { counter })
     }
 
+    /// A handle on an idempotency key.
     fn once(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Once> {
         let space = self.space(py)?;
         let once = space.once(bytes_of("key", key)?).or_raise(py)?.into_owned();
         Ok(Once { once })
     }
 
+    /// The fence `name`, created when it first admits a token. It stays for as long as the region does.
     fn fence(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Fence> {
         let (space, name) = (self.space(py)?, bytes_of("name", name)?);
         Ok(Fence {
@@ -313,16 +366,20 @@ impl Space {
         })
     }
 
-    /// The token of the hold that was ended, if there was one.
+    /// Takes the lock away from whoever holds it, and notes who did; the token that was ended, or `None` if it was
+    /// not held. What the holder still writes, a fence rejects.
     fn break_lock(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let (space, name) = (self.space(py)?, bytes_of("name", name)?);
         py.detach(|| space.break_lock(name)).or_raise(py)
     }
 
+    /// The last forced releases, oldest first, at most 64.
     fn breaks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         info::breaks(py, &self.space(py)?.breaks())
     }
 
+    /// The locks whose names begin with `prefix`, by name. Like all lists here it reads the whole table, and stops
+    /// no one.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn inspect<'py>(
         &self,
@@ -332,12 +389,14 @@ impl Space {
         info::locks(py, &self.list(py, prefix, sprag::Space::inspect)?)
     }
 
+    /// The locks of partitions and of the table that are held or waited for.
     fn inspect_coarse<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let space = self.space(py)?;
         let locks = py.detach(|| space.inspect_coarse()).or_raise(py)?;
         info::locks(py, &locks)
     }
 
+    /// The semaphores whose names begin with `prefix`, by name.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn semaphores<'py>(
         &self,
@@ -347,6 +406,7 @@ impl Space {
         info::semaphores(py, &self.list(py, prefix, sprag::Space::semaphores)?)
     }
 
+    /// The concurrency limiters whose names begin with `prefix`, by name, and what is held of their keys.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn concurrency_limiters<'py>(
         &self,
@@ -357,6 +417,7 @@ impl Space {
         info::concurrency_limiters(py, &limiters)
     }
 
+    /// The limiters whose names begin with `prefix`, by name.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn limiters<'py>(
         &self,
@@ -366,6 +427,7 @@ impl Space {
         info::limiters(py, &self.list(py, prefix, sprag::Space::limiters)?)
     }
 
+    /// The joint limiters whose names begin with `prefix`, by name.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn joint_limiters<'py>(
         &self,
@@ -375,6 +437,7 @@ impl Space {
         info::joint_limiters(py, &self.list(py, prefix, sprag::Space::joint_limiters)?)
     }
 
+    /// The overrides of limiters whose names begin with `prefix`, by limiter and key.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn overrides<'py>(
         &self,
@@ -384,6 +447,7 @@ impl Space {
         info::overrides(py, &self.list(py, prefix, sprag::Space::overrides)?)
     }
 
+    /// The counters that are not at 0 and whose names begin with `prefix`, by name.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn counters<'py>(
         &self,
@@ -393,6 +457,7 @@ impl Space {
         info::counters(py, &self.list(py, prefix, sprag::Space::counters)?)
     }
 
+    /// The idempotency keys that begin with `prefix`, by name, but for new ones.
     #[pyo3(signature = (prefix=None), text_signature = "($self, prefix='')")]
     fn onces<'py>(
         &self,
@@ -402,25 +467,31 @@ impl Space {
         info::onces(py, self.list(py, prefix, sprag::Space::onces)?)
     }
 
+    /// The partition that a key falls into, counted from 0.
     fn partition_of(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u32> {
         Ok(self.space(py)?.partition_of(bytes_of("key", key)?))
     }
 
+    /// How many partitions there are: a power of two, at most 64.
     #[getter]
     fn partitions(&self, py: Python<'_>) -> PyResult<u32> {
         Ok(self.space(py)?.partitions())
     }
 
+    /// The URL that it was opened by.
     #[getter]
     fn url(&self) -> &str {
         &self.url
     }
 
+    /// Gives the space up: all that is asked of it then is a `ClosedError`. What was made of it goes on, and keeps
+    /// the session.
     fn close(&self, py: Python<'_>) {
         let space = self.space.lock().take();
         py.detach(|| drop(space));
     }
 
+    /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
         self.space.lock().is_none()
@@ -448,77 +519,5 @@ impl Space {
     }
 }
 
-/// The lease of what is acquired: 30 s if not said otherwise.
-pub(crate) fn ttl_of(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<Duration> {
-    ttl.map_or(Ok(Duration::from_secs(30)), |ttl| duration("ttl", ttl))
-}
-
-/// Names of several locks.
-pub(crate) fn names_of(names: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u8>>> {
-    // One name would be a name for each of its letters.
-    if names.is_instance_of::<PyString>() || names.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err("names must be several names, not one"));
-    }
-    let names = names.try_iter()?;
-    names
-        .map(|name| Ok(bytes_of("name", &name?)?.to_vec()))
-        .collect()
-}
-
 const OF_CHECKS: &str =
     "each check must be a tuple of a Limiter, a key and, if it is not 1, a cost";
-
-/// Caps of a region that is created.
-#[pyclass(frozen, module = "sprag")]
-pub(crate) struct Caps {
-    caps: sprag::Caps,
-}
-
-#[pymethods]
-impl Caps {
-    #[new]
-    #[pyo3(signature = (
-        *, objects=None, limiter_keys=None, joint_keys=None, sessions=None, waiters=None, permits=None, key_chunks=None
-    ))]
-    fn new(
-        objects: Option<&Bound<'_, PyAny>>,
-        limiter_keys: Option<&Bound<'_, PyAny>>,
-        joint_keys: Option<&Bound<'_, PyAny>>,
-        sessions: Option<&Bound<'_, PyAny>>,
-        waiters: Option<&Bound<'_, PyAny>>,
-        permits: Option<&Bound<'_, PyAny>>,
-        key_chunks: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let mut caps = sprag::Caps::default();
-        for (cap, what, value) in [
-            (&mut caps.objects, "objects", objects),
-            (&mut caps.limiter_keys, "limiter_keys", limiter_keys),
-            (&mut caps.joint_keys, "joint_keys", joint_keys),
-            (&mut caps.sessions, "sessions", sessions),
-            (&mut caps.waiters, "waiters", waiters),
-            (&mut caps.permits, "permits", permits),
-            (&mut caps.key_chunks, "key_chunks", key_chunks),
-        ] {
-            if let Some(value) = value {
-                *cap = whole_u32(what, value, 1)?;
-            }
-        }
-        Ok(Self { caps })
-    }
-
-    fn __repr__(&self) -> String {
-        let sprag::Caps {
-            objects,
-            limiter_keys,
-            joint_keys,
-            sessions,
-            waiters,
-            permits,
-            key_chunks,
-        } = self.caps;
-        format!(
-            "sprag.Caps(objects={objects}, limiter_keys={limiter_keys}, joint_keys={joint_keys}, \
-             sessions={sessions}, waiters={waiters}, permits={permits}, key_chunks={key_chunks})"
-        )
-    }
-}

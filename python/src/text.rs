@@ -16,6 +16,18 @@ pub(crate) fn bytes_of<'a>(what: &'static str, value: &'a Bound<'_, PyAny>) -> P
     }
 }
 
+/// Names of several locks.
+pub(crate) fn names_of(names: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u8>>> {
+    // One name would be a name for each of its letters.
+    if names.is_instance_of::<PyString>() || names.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err("names must be several names, not one"));
+    }
+    let names = names.try_iter()?;
+    names
+        .map(|name| Ok(bytes_of("name", &name?)?.to_vec()))
+        .collect()
+}
+
 /// A name as users have it: `str` where it is UTF-8, else `bytes`.
 pub(crate) fn told<'py>(py: Python<'py>, name: &[u8]) -> Bound<'py, PyAny> {
     match std::str::from_utf8(name) {

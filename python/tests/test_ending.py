@@ -290,6 +290,25 @@ def test_a_hold_that_is_kept_alive_outlasts_its_lease(space: sprag.Space) -> Non
         assert hold.is_held()
 
 
+def test_a_loss_is_told_of_the_hold_that_was_first_however_often_its_owner_entered(
+    space: sprag.Space,
+) -> None:
+    told: list[sprag.Hold] = []
+    came = threading.Event()
+
+    def on_lost(hold: sprag.Hold) -> None:
+        told.append(hold)
+        came.set()
+
+    lock = space.owner().lock("a", keep_alive=True, on_lost=on_lost)
+    outer = lock.acquire()
+    with lock:
+        pass
+    space.break_lock("a")
+    assert came.wait(60)
+    assert told == [outer]
+
+
 def test_a_callback_that_raises_is_reported_and_the_next_one_is_called() -> None:
     done = subprocess.run(
         [

@@ -23,6 +23,8 @@ pub(crate) fn an_owner_gets_its_hold_again_and_the_last_release_counts(tier: &im
         .unwrap();
     let token = outer.token();
     assert_eq!((inner.token(), innermost.token()), (token, token));
+    let innermost = innermost.into_owned();
+    assert!(!outer.is_reentry() && inner.is_reentry() && innermost.is_reentry());
     assert!(outer.is_valid() && inner.is_valid() && innermost.is_valid());
     let plain = space.lock("a").unwrap();
     outer.release().unwrap();
