@@ -150,7 +150,7 @@ def measure(row: Row, rounds: int, divisor: int) -> dict[str, Any]:
         "peer": row.peer,
         "peer_ns": None,
         "ratio": None,
-        "budget": row.budget,
+        "budget": str(row.budget),
         "met": None,
         "ours_admitted": None,
         "peer_admitted": None,
@@ -182,7 +182,7 @@ def print_table(lines: list[dict[str, Any]]) -> None:
         met = {True: "yes", False: "no", None: f"skipped: {line.get('skipped')}"}[line["met"]]
         shown = "" if ratio is None else f"{ratio:.5f}" if ratio < 0.01 else f"{ratio:.3f}"
         ours, peer = figure(line["ours_ns"]), figure(line["peer_ns"])
-        return [line["case"], ours, line["peer"], peer, shown, str(line["budget"]), met, ""]
+        return [line["case"], ours, line["peer"], peer, shown, line["budget"], met, ""]
 
     head = ["case", "ours ns", "peer", "peer ns", "ratio", "budget", "met", "admitted"]
     table = [head, *map(cells, lines)]
@@ -199,6 +199,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
     parser.add_argument("--rounds", type=int, default=7, metavar="N")
     parser.add_argument("--quick", action="store_true", help="an eighth of the work and three rounds")
+    parser.add_argument("--list", action="store_true", help="list the rows and measure nothing")
     options = parser.parse_args()
     rows = [
         row
@@ -206,6 +207,10 @@ def main() -> None:
         if not options.only
         or any(only.lower() in f"{row.case} {row.peer}".lower() for only in options.only)
     ]
+    if options.list:
+        for row in rows:
+            print(f"{row.case} | {row.peer} | {row.budget}")
+        return
     lines = []
     for row in rows:
         print(f"{row.case} | {row.peer} …", file=sys.stderr)

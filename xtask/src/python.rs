@@ -23,6 +23,7 @@ pub(crate) struct Options {
 }
 
 const REQUIREMENTS: &str = "python/requirements-test.txt";
+const PEERS: &str = "python/requirements-bench.txt";
 const CONFIG: &str = "python/pyproject.toml";
 /// What is checked for types beside the package itself.
 const CHECKED: [&str; 2] = ["python/tests", "python/examples"];
@@ -33,12 +34,7 @@ const MISSING: &str = "Python 3.10 or later with its venv module is missing: ins
 /// Runs everything; whether all held. What comes after a failed check runs all the same.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
     let environment = Environment::prepare(workspace)?;
-    let wheel = environment.build_wheel()?;
-    environment.pip(&[
-        "--no-deps".as_ref(),
-        "--force-reinstall".as_ref(),
-        wheel.as_os_str(),
-    ])?;
+    environment.install_package()?;
     let mut pytest = vec!["--config-file", CONFIG, "python/tests"];
     pytest.extend(options.args.iter().map(String::as_str));
     let mut holds = environment.check("pytest", &pytest)?;
@@ -48,6 +44,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     holds &= environment.check("mypy", &["--config-file", CONFIG, "-p", "sprag"])?;
     holds &= environment.check("stubtest", &["--mypy-config-file", CONFIG, "sprag"])?;
     Ok(holds)
+}
+
+/// An interpreter that has the package, and the peers that it is compared with.
+pub(crate) fn for_benches(workspace: &Workspace) -> Result<String, String> {
+    let environment = Environment::prepare(workspace)?;
+    environment.pip(&["-r".as_ref(), PEERS.as_ref()])?;
+    environment.install_package()?;
+    Ok(environment.venv().join("bin/python").display().to_string())
 }
 
 /// A Python of our own, with what the tests need.
@@ -113,6 +117,16 @@ impl Environment {
         ]);
         pip.args(args);
         self.succeed(&mut pip)
+    }
+
+    /// Builds the package and installs it, in place of any that is there.
+    fn install_package(&self) -> Result<(), String> {
+        let wheel = self.build_wheel()?;
+        self.pip(&[
+            "--no-deps".as_ref(),
+            "--force-reinstall".as_ref(),
+            wheel.as_os_str(),
+        ])
     }
 
     /// Builds the wheel, and nothing but the one.

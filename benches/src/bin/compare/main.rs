@@ -7,6 +7,7 @@
 mod c_calls;
 mod contest;
 mod machine;
+mod python;
 mod redis;
 mod report;
 mod resident;
@@ -15,6 +16,7 @@ mod sleeper;
 
 use clap::Parser;
 use sprag_benches::{Effort, Result};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Measures Sprag beside its peers.
@@ -36,6 +38,9 @@ struct Options {
     /// List the rows and measure nothing.
     #[arg(long)]
     list: bool,
+    /// A Python that has the package installed, and the peers of its rows: without one these are left out.
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<PathBuf>,
     /// Fill this one's limiter and print bytes per key: how a row measures memory, in a process of its own.
     #[arg(long, hide = true, value_name = "CONTESTANT")]
     resident: Option<resident::Contestant>,
@@ -81,13 +86,16 @@ fn run(options: &Options) -> Result<()> {
         for row in &rows {
             println!("{} | {} | {}", row.case, row.peer, row.budget);
         }
-        return Ok(());
+        return options.python.as_deref().map_or(Ok(()), python::list);
     }
     eprintln!("{}", machine::two_threads());
     let mut results = Vec::with_capacity(rows.len());
     for row in &rows {
         eprintln!("{} | {} …", row.case, row.peer);
         results.push(report::Line::of(row, row.measure(plan)));
+    }
+    if let Some(python) = &options.python {
+        results.extend(python::measure(python, options)?);
     }
     if options.json {
         println!("{}", serde_json::to_string_pretty(&results)?);

@@ -2,17 +2,17 @@
 
 use crate::contest::Outcome;
 use crate::rows::Row;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sprag_benches::Result;
 
 /// One row with what it came to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Line {
     case: String,
     /// What `ours_ns` and `peer_ns` are: `bytes` for sizes.
-    unit: &'static str,
+    unit: String,
     ours_ns: Option<f64>,
-    peer: &'static str,
+    peer: String,
     peer_ns: Option<f64>,
     ratio: Option<f64>,
     budget: String,
@@ -20,7 +20,7 @@ pub(crate) struct Line {
     ours_admitted: Option<u64>,
     peer_admitted: Option<u64>,
     /// Why it wasn't measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     skipped: Option<String>,
 }
 
@@ -28,9 +28,9 @@ impl Line {
     pub(crate) fn of(row: &Row, outcome: Result<Outcome>) -> Self {
         let mut line = Self {
             case: row.case.clone(),
-            unit: row.unit,
+            unit: row.unit.to_owned(),
             ours_ns: None,
-            peer: row.peer,
+            peer: row.peer.to_owned(),
             peer_ns: None,
             ratio: None,
             budget: row.budget.to_string(),
@@ -68,11 +68,11 @@ impl Line {
             (None, Some(why)) => format!("skipped: {why}"),
             (None, None) => String::new(),
         };
-        let unit = if self.unit == "ns" { "" } else { self.unit };
+        let unit = if self.unit == "ns" { "" } else { &self.unit };
         [
             self.case.clone(),
             format!("{} {unit}", number(self.ours_ns)).trim().to_owned(),
-            self.peer.to_owned(),
+            self.peer.clone(),
             format!("{} {unit}", number(self.peer_ns)).trim().to_owned(),
             self.ratio.map_or_else(String::new, ratio),
             self.budget.clone(),
