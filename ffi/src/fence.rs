@@ -97,7 +97,7 @@ mod tests {
     use crate::testing::{Scene, at, fails, works};
     use std::ptr::{null, null_mut};
 
-    unsafe fn open(scene: &Scene) -> *mut sprag_fence {
+    fn open(scene: &Scene) -> *mut sprag_fence {
         let mut fence = null_mut();
         let name = b"reports".as_ptr().cast();
         // SAFETY: the space is open; the rest are variables of this function's.

@@ -13,7 +13,7 @@ impl Drop for Spiteful {
     }
 }
 
-unsafe fn clock() -> *mut sprag_clock {
+fn clock() -> *mut sprag_clock {
     let mut clock = null_mut();
     // SAFETY: a variable of this function's.
     works(|error| unsafe { sprag_clock_open(&raw mut clock, error) });
