@@ -1,4 +1,8 @@
 //! Calls on what is not a lock: each is made ready with handles of the scene's.
+//!
+//! In all of them handles are open while calls on them are made, and are closed by the scene in the end; holds and
+//! attempts are the scene's as well; what else is pointed at is a variable of the function. The notes on safety say so
+//! for short.
 
 use super::scene::*;
 use super::{Call, Ready, ending, on_handle};
@@ -50,6 +54,7 @@ fn opened<H: 'static>(
 ) -> *mut H {
     let mut handle = null_mut();
     works(|error| open(&raw mut handle, error));
+    // SAFETY: as the file says.
     scene.later(move || unsafe { close(handle) });
     handle
 }
@@ -59,18 +64,21 @@ const NAME: (*const c_void, usize) = (c"noun".as_ptr().cast(), 4);
 const KEY: (*const c_void, usize) = (c"key".as_ptr().cast(), 3);
 
 fn semaphore(scene: &Scene, space: *mut sprag_space) -> *mut sprag_semaphore {
+    // SAFETY: as the file says.
     let open = |to, error| unsafe { sprag_semaphore_open(space, NAME.0, NAME.1, 2, 0, to, error) };
     opened(scene, open, sprag_semaphore_close)
 }
 
 fn concurrency(scene: &Scene, space: *mut sprag_space) -> *mut sprag_concurrency {
     let open =
+        // SAFETY: as the file says.
         |to, error| unsafe { sprag_concurrency_open(space, NAME.0, NAME.1, 2, 0, to, error) };
     opened(scene, open, sprag_concurrency_close)
 }
 
 fn counter(scene: &Scene) -> *mut sprag_counter {
     let space = scene.mine;
+    // SAFETY: as the file says.
     let open = |to, error| unsafe { sprag_counter_open(space, NAME.0, NAME.1, to, error) };
     opened(scene, open, sprag_counter_close)
 }
@@ -81,15 +89,22 @@ fn counting(
     act: impl Fn(*mut sprag_counter, ErrorOut) -> sprag_status + 'static,
 ) -> Ready {
     let counter = counter(scene);
+    // SAFETY: as the file says.
     works(|error| unsafe { sprag_counter_swap(counter, before, null_mut(), error) });
     on_handle(move |error| act(counter, error))
 }
 
 fn once(scene: &Scene) -> *mut sprag_once {
+    // SAFETY: as the file says.
     let open = |to, error| unsafe { sprag_once_open(scene.mine, KEY.0, KEY.1, to, error) };
     opened(scene, open, sprag_once_close)
 }
 
+/// Begins without wanting to know more.
+///
+/// # Safety
+///
+/// The handle is open, and the attempt may be written.
 unsafe fn begin(
     once: *const sprag_once,
     attempt: *mut sprag_attempt,
@@ -113,6 +128,7 @@ unsafe fn begin(
 
 /// An empty attempt, which is closed in the end if it is one by then.
 fn attempt(scene: &Scene) -> *mut sprag_attempt {
+    // SAFETY: as the file says.
     let attempt = Box::into_raw(Box::new(unsafe { zeroed::<sprag_attempt>() }));
     scene.later(move || unsafe {
         sprag_attempt_close(attempt);
@@ -123,6 +139,7 @@ fn attempt(scene: &Scene) -> *mut sprag_attempt {
 
 fn begun(scene: &Scene) -> *mut sprag_attempt {
     let (once, attempt) = (once(scene), attempt(scene));
+    // SAFETY: as the file says.
     works(|error| unsafe { begin(once, attempt, error) });
     attempt
 }
@@ -144,11 +161,13 @@ const RESULT: &[u8; 100] = &[7; 100];
 pub(super) const CALLS: &[Call] = &[
     ("acquire permits", |scene| {
         let (semaphore, hold) = (semaphore(scene, scene.mine), scene.hold());
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe { sprag_semaphore_acquire(semaphore, 2, 0, hold, error) })
     }),
     ("acquire permits, and wait", |scene| {
         let theirs = semaphore(scene, scene.theirs);
         let hold = scene.hold();
+        // SAFETY: as the file says.
         works(|error| unsafe { sprag_semaphore_acquire(theirs, 1, 0, hold, error) });
         let (semaphore, hold) = (semaphore(scene, scene.mine), scene.hold());
         on_handle(move |error| unsafe {
@@ -157,6 +176,7 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("release permits", |scene| {
         let (semaphore, hold) = (semaphore(scene, scene.mine), scene.hold());
+        // SAFETY: as the file says.
         works(|error| unsafe { sprag_semaphore_acquire(semaphore, 2, 0, hold, error) });
         ending(hold, |hold, error| unsafe {
             sprag_hold_release(hold, error)
@@ -165,6 +185,7 @@ pub(super) const CALLS: &[Call] = &[
     ("acquire of a key", |scene| {
         let uploads = concurrency(scene, scene.mine);
         let open =
+            // SAFETY: as the file says.
             |to, error| unsafe { sprag_concurrency_key(uploads, KEY.0, KEY.1, 0, to, error) };
         let (semaphore, hold) = (opened(scene, open, sprag_semaphore_close), scene.hold());
         on_handle(move |error| unsafe { sprag_semaphore_acquire(semaphore, 1, 0, hold, error) })
@@ -172,6 +193,7 @@ pub(super) const CALLS: &[Call] = &[
     ("open a concurrency limiter with another number", |scene| {
         concurrency(scene, scene.theirs);
         let space = scene.mine;
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe {
             let mut opened = null_mut();
             let (to, flags) = (&raw mut opened, SPRAG_UPDATE);
@@ -181,32 +203,38 @@ pub(super) const CALLS: &[Call] = &[
         })
     }),
     ("admit", |scene| {
+        // SAFETY: as the file says.
         let open = |to, error| unsafe { sprag_fence_open(scene.mine, NAME.0, NAME.1, to, error) };
         let fence = opened(scene, open, sprag_fence_close);
         on_handle(move |error| unsafe { sprag_fence_admit(fence, 7, error) })
     }),
     ("add to a new counter", |scene| {
+        // SAFETY: as the file says.
         counting(scene, 0, |counter, error| unsafe {
             sprag_counter_add(counter, 1, null_mut(), error)
         })
     }),
     ("add within bounds", |scene| {
+        // SAFETY: as the file says.
         counting(scene, 1, |counter, error| unsafe {
             sprag_counter_add_within(counter, 1, 0, 2, null_mut(), error)
         })
     }),
     ("swap for nothing", |scene| {
+        // SAFETY: as the file says.
         counting(scene, 1, |counter, error| unsafe {
             sprag_counter_swap(counter, 0, null_mut(), error)
         })
     }),
     ("compare and exchange", |scene| {
+        // SAFETY: as the file says.
         counting(scene, 1, |counter, error| unsafe {
             sprag_counter_compare_exchange(counter, 1, 2, null_mut(), error)
         })
     }),
     ("stripe a counter", |scene| {
         let (space, counter) = (scene.mine, counter(scene));
+        // SAFETY: as the file says.
         works(|error| unsafe { sprag_counter_add(counter, 1, null_mut(), error) });
         on_handle(move |error| unsafe {
             let mut opened = null_mut();
@@ -218,12 +246,14 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("add to a striped counter", |scene| {
         let (space, name, len) = (scene.mine, NAME.0, NAME.1);
+        // SAFETY: as the file says.
         let open = |to, error| unsafe { sprag_striped_counter_open(space, name, len, to, error) };
         let counter = opened(scene, open, sprag_striped_counter_close);
         on_handle(move |error| unsafe { sprag_striped_counter_add(counter, 1, error) })
     }),
     ("begin", |scene| {
         let (once, attempt) = (once(scene), attempt(scene));
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe { begin(once, attempt, error) })
     }),
     ("finish", |scene| {
@@ -233,16 +263,19 @@ pub(super) const CALLS: &[Call] = &[
         })
     }),
     ("abandon", |scene| {
+        // SAFETY: as the file says.
         attempting(scene, SPRAG_ERROR_EMPTY, |attempt, error| unsafe {
             sprag_attempt_abandon(attempt, error)
         })
     }),
     ("extend an attempt", |scene| {
+        // SAFETY: as the file says.
         attempting(scene, SPRAG_ERROR_POISONED, |attempt, error| unsafe {
             sprag_attempt_extend(attempt, 5 * SPRAG_SECOND, error)
         })
     }),
     ("detach an attempt", |scene| {
+        // SAFETY: as the file says.
         attempting(scene, SPRAG_ERROR_EMPTY, |attempt, error| unsafe {
             let mut token = 0;
             sprag_attempt_detach(attempt, &raw mut token, error)
@@ -250,6 +283,7 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("finish by token", |scene| {
         let (attempt, once) = (begun(scene), once(scene));
+        // SAFETY: as the file says.
         let token = unsafe { (*attempt).token };
         on_handle(move |error| unsafe {
             let (result, len) = (RESULT.as_ptr().cast(), RESULT.len());
@@ -258,6 +292,7 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("check many keys", |scene| {
         let limiter = scene.limiter(scene.mine, c"5/day");
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe {
             let keys = ["a", "b", "a"].map(|key| sprag_bytes::of(key.as_bytes()));
             let (keys, none) = (keys.as_ptr(), null_mut());
@@ -266,6 +301,7 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("reserve", |scene| {
         let limiter = scene.limiter(scene.mine, c"5/day");
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe {
             let mut decision: sprag_decision = zeroed();
             let to = &raw mut decision;
@@ -274,16 +310,19 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("refund", |scene| {
         let limiter = scene.limiter(scene.mine, c"5/day");
+        // SAFETY: as the file says.
         let mut decision: sprag_decision = unsafe { zeroed() };
         works(|error| unsafe {
             sprag_limiter_check(limiter, KEY.0, KEY.1, 2, &raw mut decision, error)
         });
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe {
             sprag_limiter_refund(limiter, &raw mut decision, null_mut(), null_mut(), error)
         })
     }),
     ("set an override", |scene| {
         let limiter = scene.limiter(scene.mine, c"5/day");
+        // SAFETY: as the file says.
         works(|error| unsafe { check(limiter, "key", 1, error) });
         on_handle(move |error| unsafe {
             sprag_limiter_set_override(limiter, KEY.0, KEY.1, c"7/day".as_ptr(), error)
@@ -291,6 +330,7 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("clear an override", |scene| {
         let limiter = scene.limiter(scene.mine, c"5/day");
+        // SAFETY: as the file says.
         works(|error| unsafe {
             sprag_limiter_set_override(limiter, KEY.0, KEY.1, c"7/day".as_ptr(), error)
         });
@@ -300,6 +340,7 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("check several limiters", |scene| {
         let (space, limiter) = (scene.mine, scene.limiter(scene.mine, c"5/day"));
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe {
             let check = |key: &'static str| sprag_check {
                 limiter,
@@ -313,10 +354,12 @@ pub(super) const CALLS: &[Call] = &[
     }),
     ("check a joint limiter", |scene| {
         let limits = [c"5/day".as_ptr(), c"50/year".as_ptr()];
+        // SAFETY: as the file says.
         let open = |to, error| unsafe {
             sprag_joint_limiter_open(scene.mine, NAME.0, NAME.1, limits.as_ptr(), 2, to, error)
         };
         let limiter = opened(scene, open, sprag_joint_limiter_close);
+        // SAFETY: as the file says.
         on_handle(move |error| unsafe {
             sprag_joint_limiter_check(limiter, KEY.0, KEY.1, 1, null_mut(), error)
         })
