@@ -1935,6 +1935,8 @@ typedef struct sprag_metrics {
   uint64_t acquires_busy;
   // Waits whose time was over.
   uint64_t acquires_timed_out;
+  // Waits that were stopped: see sprag_interruptible().
+  uint64_t acquires_cancelled;
   // Waits that ended with SPRAG_ERROR_DEADLOCK.
   uint64_t acquires_deadlocks;
   // How long those waited that were granted after waiting, all together, in nanoseconds.
