@@ -601,6 +601,9 @@ sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
 // An open fence. Every call on it is safe from any thread.
 typedef struct sprag_fence sprag_fence;
 
+// The highest token that there can be: 2^53 - 1.
+#define SPRAG_TOKEN_MAX UINT64_C(9007199254740991)
+
 // Opens a handle on the fence of a name. It is created when it first admits a token, and stays for as long as the
 // region does.
 sprag_status sprag_fence_open(const sprag_space *space,
@@ -616,7 +619,7 @@ void sprag_fence_close(sprag_fence *fence);
 // highest itself.
 //
 // SPRAG_ERROR_STALE for a lower token and for 0: sprag_error_highest_token() tells the highest then.
-// SPRAG_ERROR_OUT_OF_RANGE for one above 2^53 - 1, SPRAG_ERROR_FULL where the region has no room for the fence.
+// SPRAG_ERROR_OUT_OF_RANGE for one above SPRAG_TOKEN_MAX, SPRAG_ERROR_FULL where the region has no room for the fence.
 sprag_status sprag_fence_admit(const sprag_fence *fence,
                                uint64_t token,
                                sprag_error **error);
@@ -1932,6 +1935,8 @@ typedef struct sprag_metrics {
   uint64_t acquires_busy;
   // Waits whose time was over.
   uint64_t acquires_timed_out;
+  // Waits that were stopped: see sprag_interruptible().
+  uint64_t acquires_cancelled;
   // Waits that ended with SPRAG_ERROR_DEADLOCK.
   uint64_t acquires_deadlocks;
   // How long those waited that were granted after waiting, all together, in nanoseconds.

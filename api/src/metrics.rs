@@ -65,7 +65,7 @@ pub struct AcquireCounts {
     pub busy: u64,
     /// Waits whose time was over.
     pub timed_out: u64,
-    /// Waits of futures that were dropped.
+    /// Waits of futures that were dropped, and waits that were stopped ([`interruptible`](crate::interruptible)).
     pub cancelled: u64,
     /// Waits that ended with [`Error::Deadlock`](crate::Error::Deadlock).
     pub deadlocks: u64,

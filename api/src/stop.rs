@@ -185,6 +185,24 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_that_was_stopped_counts_as_cancelled() {
+        let space = Space::open("mem:").unwrap();
+        let lock = space.lock("a").unwrap();
+        let taken = lock.acquire().unwrap();
+        let waited = super::interruptible(|| true, || lock.acquire());
+        assert!(matches!(waited, Err(Error::Stopped)));
+        let acquires = space.metrics().unwrap().acquires;
+        let told = (
+            acquires.at_once,
+            acquires.after_wait,
+            acquires.timed_out,
+            acquires.cancelled,
+        );
+        assert_eq!(told, (1, 0, 0, 1));
+        drop(taken);
+    }
+
+    #[test]
     fn a_question_may_wait_itself_and_is_put_again() {
         let space = Space::open("mem:").unwrap();
         let lock = space.lock("a").unwrap();

@@ -146,8 +146,10 @@ impl Inner {
 
     /// Counts a wait that failed, if it is by a deadlock.
     pub(crate) fn count_failed_wait(&self, error: &Error) {
-        if matches!(error, Error::Deadlock { .. }) {
-            self.counts.seldom(Seldom::Deadlock);
+        match error {
+            Error::Deadlock { .. } => self.counts.seldom(Seldom::Deadlock),
+            Error::Stopped => self.counts.seldom(Seldom::Cancelled),
+            _ => {}
         }
     }
 

@@ -282,3 +282,51 @@ pub unsafe extern "C" fn sprag_attempt_detach(
         Ok(SPRAG_OK)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::once::{sprag_once_begin, sprag_once_close, sprag_once_open};
+    use crate::status::sprag_status::{SPRAG_ERROR_PANICKED, SPRAG_ERROR_POISONED};
+    use crate::testing::{Scene, fails, works};
+    use std::mem::zeroed;
+    use std::ptr::{null, null_mut};
+
+    #[test]
+    fn an_attempt_that_a_call_panicked_on_is_not_used_again() {
+        let scene = Scene::new();
+        // SAFETY: as the contract asks: handles and variables of this test's own.
+        unsafe {
+            let (mut once, mut attempt): (_, sprag_attempt) = (null_mut(), zeroed());
+            let (key, to) = (b"a".as_ptr().cast(), &raw mut once);
+            works(|error| sprag_once_open(scene.space, key, 1, to, error));
+            let attempt = &raw mut attempt;
+            works(|error| {
+                let none = null_mut();
+                let ttl_ns = 1_000_000_000;
+                sprag_once_begin(
+                    once,
+                    ttl_ns,
+                    attempt,
+                    none,
+                    null_mut(),
+                    0,
+                    null_mut(),
+                    error,
+                )
+            });
+            let panicked = fails(|error| sprag_attempt::on(attempt, error, |_| panic!("here")));
+            assert_eq!(panicked, (SPRAG_ERROR_PANICKED, None));
+            let poisoned = [
+                fails(|error| sprag_attempt_renew(attempt, error)),
+                fails(|error| sprag_attempt_finish(attempt, null(), 0, 1_000_000_000, error)),
+                fails(|error| sprag_attempt_abandon(attempt, error)),
+            ];
+            let all = |seen: &_| *seen == (SPRAG_ERROR_POISONED, None);
+            assert!(poisoned.iter().all(all), "{poisoned:?}");
+            assert!(!sprag_attempt_is_valid(attempt));
+            sprag_attempt_close(attempt);
+            sprag_once_close(once);
+        }
+    }
+}

@@ -266,3 +266,6 @@ pub(crate) fn panicked(payload: Box<dyn std::any::Any + Send>) -> Failure {
 pub(crate) fn forget_payload(payload: Box<dyn std::any::Any + Send>) {
     std::mem::forget(payload);
 }
+
+#[cfg(test)]
+mod tests;

@@ -178,7 +178,7 @@ mod tests {
     use crate::testing::{Scene, at, fails, outcome, told, works};
     use std::ptr::{null, null_mut};
 
-    unsafe fn open(scene: &Scene) -> *mut sprag_counter {
+    fn open(scene: &Scene) -> *mut sprag_counter {
         let mut counter = null_mut();
         let name = b"stock".as_ptr().cast();
         // SAFETY: the space is open; the rest are variables of this function's.

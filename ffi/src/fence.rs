@@ -16,6 +16,11 @@ opaque! {
     sprag_fence, Fence, "fence"
 }
 
+/// The highest token that there can be: 2^53 - 1.
+pub const SPRAG_TOKEN_MAX: u64 = 9_007_199_254_740_991;
+
+const _: () = assert!(SPRAG_TOKEN_MAX == sprag::TOKEN_MAX);
+
 /// Opens a handle on the fence of a name. It is created when it first admits a token, and stays for as long as the
 /// region does.
 #[unsafe(no_mangle)]
@@ -48,7 +53,7 @@ pub unsafe extern "C" fn sprag_fence_close(fence: *mut sprag_fence) {
 /// highest itself.
 ///
 /// SPRAG_ERROR_STALE for a lower token and for 0: sprag_error_highest_token() tells the highest then.
-/// SPRAG_ERROR_OUT_OF_RANGE for one above 2^53 - 1, SPRAG_ERROR_FULL where the region has no room for the fence.
+/// SPRAG_ERROR_OUT_OF_RANGE for one above SPRAG_TOKEN_MAX, SPRAG_ERROR_FULL where the region has no room for the fence.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_fence_admit(
     fence: *const sprag_fence,
@@ -97,7 +102,7 @@ mod tests {
     use crate::testing::{Scene, at, fails, works};
     use std::ptr::{null, null_mut};
 
-    unsafe fn open(scene: &Scene) -> *mut sprag_fence {
+    fn open(scene: &Scene) -> *mut sprag_fence {
         let mut fence = null_mut();
         let name = b"reports".as_ptr().cast();
         // SAFETY: the space is open; the rest are variables of this function's.
@@ -147,7 +152,7 @@ mod tests {
         // SAFETY: as the contract asks: handles and variables of this test's own.
         unsafe {
             let fence = open(&scene);
-            let above = fails(|error| sprag_fence_admit(fence, 1 << 53, error));
+            let above = fails(|error| sprag_fence_admit(fence, SPRAG_TOKEN_MAX + 1, error));
             assert_eq!(above, at(SPRAG_ERROR_OUT_OF_RANGE, "token"));
             let zero = fails(|error| sprag_fence_admit(fence, 0, error));
             assert_eq!(zero, (SPRAG_ERROR_STALE, None));

@@ -2,7 +2,7 @@
 //! is the file's own documentation; the texts here are written to be read from C.
 //!
 //! Nothing is decided here: every function checks its arguments, calls the library, and turns what comes back
-//! into a status. How that is done, and how panics are kept inside, is in [`border`].
+//! into a status. How that is done, and how panics are kept inside, is in `border`.
 //!
 //! # Safety
 //!

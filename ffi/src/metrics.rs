@@ -57,6 +57,8 @@ pub struct sprag_metrics {
     pub acquires_busy: u64,
     /// Waits whose time was over.
     pub acquires_timed_out: u64,
+    /// Waits that were stopped: see sprag_interruptible().
+    pub acquires_cancelled: u64,
     /// Waits that ended with SPRAG_ERROR_DEADLOCK.
     pub acquires_deadlocks: u64,
     /// How long those waited that were granted after waiting, all together, in nanoseconds.
@@ -110,6 +112,7 @@ impl sprag_metrics {
             acquires_after_wait: acquires.after_wait,
             acquires_busy: acquires.busy,
             acquires_timed_out: acquires.timed_out,
+            acquires_cancelled: acquires.cancelled,
             acquires_deadlocks: acquires.deadlocks,
             wait_sum_ns: u64::try_from(metrics.waits.sum.as_nanos()).unwrap_or(u64::MAX),
             wait_buckets: metrics.waits.buckets,

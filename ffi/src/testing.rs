@@ -120,6 +120,11 @@ pub(crate) fn told<T>(
     buffer[..len].to_vec()
 }
 
+/// A text of the library's.
+///
+/// # Safety
+///
+/// It is NULL, or ends with a zero byte.
 unsafe fn owned(text: *const c_char) -> Option<String> {
     // SAFETY: NULL, or a text of the library's.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text).to_string_lossy().into_owned() })

@@ -22,12 +22,22 @@ mod limiters;
 /// Notes what a visitor sees, as text.
 type Notes = Vec<String>;
 
+/// Bytes that the library shows.
+///
+/// # Safety
+///
+/// They may be read.
 unsafe fn text(name: sprag_bytes) -> String {
     // SAFETY: bytes of the library's own.
     let bytes = unsafe { bytes(name.data, name.len, "name") }.unwrap();
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Notes what a visitor saw.
+///
+/// # Safety
+///
+/// The context is a test's notes.
 unsafe fn note(context: *mut c_void, note: String) -> bool {
     // SAFETY: the notes of the test that asked.
     unsafe { &mut *context.cast::<Notes>() }.push(note);
@@ -41,13 +51,18 @@ fn seen(visit: impl FnOnce(*mut c_void)) -> Notes {
     notes
 }
 
-unsafe fn lock(scene: &Scene, name: &str) -> *mut sprag_lock {
+fn lock(scene: &Scene, name: &str) -> *mut sprag_lock {
     let (mut lock, len, name) = (null_mut(), name.len(), name.as_ptr().cast());
     // SAFETY: the space is open; the rest are variables of this function's.
     works(|error| unsafe { sprag_lock_open(scene.space, name, len, 0, &raw mut lock, error) });
     lock
 }
 
+/// A hold of the lock.
+///
+/// # Safety
+///
+/// The handle is open.
 unsafe fn acquired(lock: *const sprag_lock) -> sprag_hold {
     // SAFETY: a hold of zero bytes is empty.
     let mut hold: sprag_hold = unsafe { zeroed() };
@@ -281,6 +296,11 @@ extern "C" fn on_semaphore(shown: *const sprag_semaphore_info, context: *mut c_v
     unsafe { note(context, semaphore_text(&*shown)) }
 }
 
+/// What is shown of a semaphore.
+///
+/// # Safety
+///
+/// The library shows it.
 unsafe fn semaphore_text(shown: &sprag_semaphore_info) -> String {
     // SAFETY: what the library shows.
     unsafe {

@@ -21,6 +21,11 @@ fn empty() -> sprag_decision {
     unsafe { zeroed() }
 }
 
+/// A check's decision.
+///
+/// # Safety
+///
+/// The handle is open.
 unsafe fn check(limiter: *const sprag_limiter, text: &str, cost: u64) -> sprag_decision {
     let mut decision = empty();
     let (key, to) = (key(text), &raw mut decision);

@@ -16,7 +16,7 @@ use std::ptr::{null, null_mut};
 const TTL_NS: u64 = 60 * SPRAG_SECOND;
 const DAY_NS: u64 = 86_400 * SPRAG_SECOND;
 
-unsafe fn open(scene: &Scene) -> *mut sprag_once {
+fn open(scene: &Scene) -> *mut sprag_once {
     let (mut once, key) = (null_mut(), b"order 42".as_ptr().cast());
     // SAFETY: the space is open; the rest are variables of this function's.
     works(|error| unsafe { sprag_once_open(scene.space, key, 8, &raw mut once, error) });
@@ -24,6 +24,10 @@ unsafe fn open(scene: &Scene) -> *mut sprag_once {
 }
 
 /// Begins without wanting to know more.
+///
+/// # Safety
+///
+/// The handle is open, and the attempt may be written.
 unsafe fn begin(
     once: *const sprag_once,
     attempt: *mut sprag_attempt,
@@ -44,6 +48,11 @@ unsafe fn begin(
     })
 }
 
+/// What is known of the key, in short.
+///
+/// # Safety
+///
+/// The handle is open.
 unsafe fn status(once: *const sprag_once) -> Result<sprag_status, Failed> {
     let none = null_mut();
     // SAFETY: as this function's caller says.

@@ -71,7 +71,7 @@ extern "C" fn on_region(region: *const sprag_region_info, context: *mut c_void) 
     false
 }
 
-unsafe fn probed(url: &CStr) -> Seen {
+fn probed(url: &CStr) -> Seen {
     let mut seen = Seen::default();
     let (url, context) = (url.as_ptr(), from_mut(&mut seen).cast());
     // SAFETY: variables of this function's.

@@ -10,6 +10,11 @@ use crate::testing::{Scene, limiter, works};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
 
+/// A text that the library shows.
+///
+/// # Safety
+///
+/// It ends with a zero byte.
 unsafe fn limit_text(limit: *const c_char) -> String {
     // SAFETY: a text of the library's own.
     unsafe { CStr::from_ptr(limit) }
