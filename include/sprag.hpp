@@ -1951,6 +1951,21 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
         });
     }
 
+    // What was done through this handle since it was opened, and how full the region is.
+    result<sprag_metrics> metrics() const {
+        return detail::given<sprag_metrics>([&](sprag_metrics &into, sprag_error **failure) {
+            into.size = sizeof into;
+            return sprag_space_metrics(get(), &into, failure);
+        });
+    }
+
+    // How many chunks long names, long keys and results take. Looks at each of them.
+    result<sprag_fill> key_chunk_usage() const {
+        return detail::given<sprag_fill>([&](sprag_fill &into, sprag_error **failure) {
+            return sprag_space_key_chunk_usage(get(), &into, failure);
+        });
+    }
+
     // How many keys the space's limiters have now, and the bytes that they take in the region.
     [[nodiscard]] std::uint64_t limiter_key_count() const noexcept { return sprag_space_limiter_key_count(get()); }
     [[nodiscard]] std::uint64_t limiter_key_bytes() const noexcept { return sprag_space_limiter_key_bytes(get()); }
