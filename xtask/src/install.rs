@@ -10,6 +10,9 @@ use clap::Args;
 use crate::library::{Library, SYSTEM_LIBRARIES};
 use crate::workspace::Workspace;
 
+/// Where the headers are, with all that is to be found below.
+const INCLUDE: &str = "include";
+
 /// Options of `install`.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -51,7 +54,7 @@ pub(crate) fn lay_down(
     libdir: &Path,
 ) -> Result<(), String> {
     let libraries = prefix.join(libdir);
-    let include = prefix.join("include");
+    let include = prefix.join(INCLUDE);
     for directory in [
         &libraries.join("pkgconfig"),
         &libraries.join("cmake/Sprag"),
@@ -59,9 +62,12 @@ pub(crate) fn lay_down(
     ] {
         fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
     }
-    for header in headers(workspace)? {
-        let name = header.file_name().unwrap_or_default();
-        copy(&header, &include.join(name))?;
+    for header in headers(workspace) {
+        let to = include.join(&header);
+        if let Some(directory) = to.parent() {
+            fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
+        }
+        copy(&workspace.path(INCLUDE).join(&header), &to)?;
     }
     copy(library.archive(), &libraries.join("libsprag.a"))?;
     replace(&libraries.join(library.file_name()), |file| {
@@ -108,11 +114,14 @@ fn filled(template: &str, library: &Library, libdir: &Path) -> String {
         .replace("@SYSTEM_LIBRARIES@", &SYSTEM_LIBRARIES.join(";"))
 }
 
-fn headers(workspace: &Workspace) -> Result<Vec<PathBuf>, String> {
-    let directory = workspace.path("include");
-    let entries = fs::read_dir(&directory)
-        .map_err(|error| format!("cannot read {}: {error}", directory.display()))?;
-    Ok(entries.flatten().map(|entry| entry.path()).collect())
+/// The headers, as they are named below a directory of headers.
+pub(crate) fn headers(workspace: &Workspace) -> Vec<String> {
+    workspace
+        .files()
+        .iter()
+        .filter_map(|file| file.strip_prefix(INCLUDE)?.strip_prefix('/'))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

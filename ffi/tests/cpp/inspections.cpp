@@ -117,6 +117,22 @@ void others() {
     CHECK(need(of.space.check_region([](const char *finding) { std::puts(finding); })) == 0);
 }
 
+void metrics() {
+    const still_space of;
+    const auto api = need(of.space.limiter("api", "1/second"));
+    CHECK(need(api.allow("user")) && !need(api.allow("user")));
+    const auto lock = need(of.space.lock("a"));
+    const auto hold = need(lock.acquire());
+    CHECK(!need(lock.try_acquire()));
+    const auto told = need(of.space.metrics());
+    CHECK(told.checks_allowed == 1 && told.checks_refused == 1);
+    CHECK(told.acquires_at_once == 1 && told.acquires_busy == 1);
+    CHECK(told.objects.used > 0 && told.objects.cap == 65'536);
+    need(need(of.space.lock(std::string(1'000, 'x'))).acquire());
+    const auto chunks = need(of.space.key_chunk_usage());
+    CHECK(chunks.used > 0 && chunks.cap >= chunks.used);
+}
+
 void regions() {
     const check::directory of;
     names files;
@@ -173,6 +189,8 @@ void moved_from() {
     CHECK(is_error(of.space.each_lock(all), SPRAG_ERROR_NULL, "space"));
     CHECK(is_error(of.space.each_break(all), SPRAG_ERROR_NULL, "space"));
     CHECK(is_error(of.space.url(), SPRAG_ERROR_NULL, "space"));
+    CHECK(is_error(of.space.metrics(), SPRAG_ERROR_NULL, "space"));
+    CHECK(is_error(of.space.key_chunk_usage(), SPRAG_ERROR_NULL, "space"));
     CHECK(is_error(of.space.check_region(all), SPRAG_ERROR_NULL, "space"));
     CHECK(of.space.limiter_key_count() == 0 && of.space.limiter_key_bytes() == 0);
 }
@@ -182,6 +200,7 @@ void moved_from() {
 int main() {
     test("locks are visited by name, as far as the visitor wants", locks);
     test("everything in a space is visited", others);
+    test("a space counts what is done with it, and how full it is", metrics);
     test("regions are listed, probed, resized and removed", regions);
 #ifdef __cpp_exceptions
     test("what a visitor throws ends the visits and goes through", throwing);

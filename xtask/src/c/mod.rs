@@ -36,7 +36,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
         return programs::run_sanitized(&place, &compilers);
     }
     let mut tally = Tally::default();
-    headers::run(&place, &compilers, &mut tally)?;
+    headers::run(&place, &compilers, &mut tally);
     library::run(&place, &library, &mut tally);
     consumers::run(&place, &compilers, &mut tally)?;
     let elsewhere = place.with_libraries_elsewhere(&library)?;
