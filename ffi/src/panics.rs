@@ -22,13 +22,13 @@ use crate::lock::{
     sprag_lock_release_token, sprag_lock_renew_token,
 };
 use crate::owner::{sprag_owner, sprag_owner_close, sprag_owner_open};
-use crate::space::{sprag_space, sprag_space_close};
+use crate::space::{sprag_space, sprag_space_close, sprag_space_open};
 use crate::status::sprag_status::{
     self, SPRAG_BUSY, SPRAG_DONE, SPRAG_ERROR_EMPTY, SPRAG_ERROR_PANICKED, SPRAG_ERROR_POISONED,
     SPRAG_IN_PROGRESS, SPRAG_OK, SPRAG_REFUSED,
 };
 use sprag_core::sync::steps;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::mem::zeroed;
 use std::ptr::null_mut;
 
@@ -308,7 +308,11 @@ fn close(scene: &Scene) {
 }
 
 fn others_go_on(scene: &Scene, when: &str) {
-    let theirs = scene.theirs as usize;
+    others_go_on_in(scene.theirs, when);
+}
+
+fn others_go_on_in(theirs: *mut sprag_space, when: &str) {
+    let theirs = theirs as usize;
     let others = std::thread::spawn(move || go_on(theirs as *mut sprag_space));
     assert!(others.join().is_ok(), "{when}");
 }
@@ -412,5 +416,41 @@ fn a_panic_at_any_step_of_a_close_stays_inside() {
     assert!(length > 0);
     for at in (1..=length).step_by((length / PLAYS_MAX + 1) as usize) {
         close_at(at);
+    }
+}
+
+// property 15, property 16
+#[test]
+fn a_panic_at_any_step_of_an_open_leaves_a_region_that_others_open() {
+    let open_at = |at, is_new: bool| {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("shm:{}/region", directory.path().display());
+        let others = (!is_new).then(|| scene::open(&url));
+        let c_url = CString::new(url.clone()).unwrap();
+        let mut space = null_mut();
+        steps::arm_panic(at);
+        let (status, message) = outcome(|error| unsafe {
+            sprag_space_open(c_url.as_ptr(), std::ptr::null(), &raw mut space, error)
+        });
+        let taken = steps::disarm();
+        if status == SPRAG_ERROR_PANICKED {
+            assert!(space.is_null(), "{message}");
+        } else {
+            assert_eq!((status, taken < at), (SPRAG_OK, true), "{message}");
+        }
+        unsafe { sprag_space_close(space) };
+        check_region(&url, &format!("open, step {at}"));
+        if let Some(others) = others {
+            others_go_on_in(others, "open");
+            unsafe { sprag_space_close(others) };
+        }
+        taken
+    };
+    for is_new in [true, false] {
+        let length = open_at(u64::MAX, is_new);
+        assert!(length > 0);
+        for at in (1..=length).step_by((length / PLAYS_MAX + 1) as usize) {
+            open_at(at, is_new);
+        }
     }
 }
