@@ -9,10 +9,8 @@ use crate::tally::Tally;
 use crate::tool;
 
 /// A quick start: its heading, the language of its program, and the file that its commands expect.
-const QUICK_STARTS: [(&str, &str, &str); 2] = [
-    ("## In C", "c", "app.c"),
-    ("## In C++", "cpp", "app.cpp"),
-];
+const QUICK_STARTS: [(&str, &str, &str); 2] =
+    [("## In C", "c", "app.c"), ("## In C++", "cpp", "app.cpp")];
 
 /// What stands for itself: it has been done.
 const INSTALLING: &str = "cargo xtask install";
