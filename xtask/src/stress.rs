@@ -110,8 +110,13 @@ fn in_rust(workspace: &Workspace) -> Result<PathBuf, String> {
 
 /// The worker in Python as a command, if the package is installed where its tests run.
 fn in_python(workspace: &Workspace) -> Option<String> {
-    let python = workspace.target().join("python/venv/bin/python");
-    tool::run(Command::new(&python).args(["-c", "import sprag"])).ok()?;
+    // Builds with other flags have a target directory of their own, and no Python.
+    let targets = [workspace.target(), workspace.path("target")];
+    let mut pythons = targets
+        .map(|target| target.join("python/venv/bin/python"))
+        .into_iter();
+    let python = pythons
+        .find(|python| tool::run(Command::new(python).args(["-c", "import sprag"])).is_ok())?;
     let worker = workspace.path(SOURCES).join("worker.py");
     Some(format!("{} {}", python.display(), worker.display()))
 }
