@@ -17,6 +17,7 @@ mod mutants;
 mod python;
 mod soak;
 mod step;
+mod stress;
 mod symbols;
 mod tally;
 mod test;
@@ -54,6 +55,8 @@ enum Chore {
     Soak(soak::Options),
     /// Build the Python package, and test it as it is installed; arguments go to pytest.
     Python(python::Options),
+    /// Drive one region from processes in every language at once, and kill some of them.
+    Stress(stress::Options),
     /// Compare with peers, side by side in one run; arguments go to the comparison.
     Compare(compare::Options),
 }
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
             Chore::Loom(options) => loom::run(&workspace, &options),
             Chore::Soak(options) => soak::run(&workspace, &options),
             Chore::Python(options) => python::run(&workspace, &options),
+            Chore::Stress(options) => stress::run(&workspace, &options),
             Chore::Compare(options) => compare::run(&workspace, &options),
         });
     match outcome {

@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, of histories and models, and of the programs
-//! in C and C++ under sanitizers, round after round until the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix
-//! `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
+//! in C and C++ under sanitizers, and of the stress of one region from every language, round after round until the time is
+//! up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
 
 use std::time::{Duration, Instant};
 
@@ -36,13 +36,17 @@ const PREFIXES: [&str; 9] = [
 
 /// What is run besides test targets.
 const SANITIZED_C: &str = "programs in C and C++, sanitized";
+const STRESS: &str = "one region in every language";
+/// How long the latter takes in each round, in seconds.
+const STRESS_SECONDS: &str = "300";
 
 /// Runs rounds until the time is up or something failed: what failed is worth more than more rounds.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
     let only = options.only.as_deref();
     let targets = targets(workspace, only)?;
     let with_c = only.is_none_or(|pattern| SANITIZED_C.contains(pattern));
-    if targets.is_empty() && !with_c {
+    let with_stress = only.is_none_or(|pattern| STRESS.contains(pattern));
+    if targets.is_empty() && !with_c && !with_stress {
         return Err("no test target with a long form fits: loosen --only".to_owned());
     }
     let started = Instant::now();
@@ -59,6 +63,20 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
             let name = format!("round {round}: {SANITIZED_C}");
             // Where no compiler has sanitizers, no test is run.
             reports.push(step::run_tests(&name, &command, None, false)?);
+        }
+        if with_stress {
+            let seed = round.to_string();
+            let args = [
+                "xtask",
+                "stress",
+                "--seconds",
+                STRESS_SECONDS,
+                "--seed",
+                &seed,
+            ];
+            let command = long_form(workspace, &args, round);
+            let name = format!("round {round}: {STRESS}");
+            reports.push(step::run_tests(&name, &command, None, true)?);
         }
         let failed = reports
             .iter()

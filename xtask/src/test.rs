@@ -89,6 +89,30 @@ const STEPS: &[Step] = &[
         must_run_tests: true,
         minutes_max: 15,
     },
+    // After the package, whose worker takes part.
+    Step {
+        name: "one region in every language",
+        cargo: &["xtask", "stress"],
+        env: &[],
+        must_run_tests: true,
+        minutes_max: 10,
+    },
+    Step {
+        name: "panics in the C ABI, step by step",
+        cargo: &[
+            "test",
+            "-p",
+            "sprag-ffi",
+            "--features",
+            "steps",
+            "--lib",
+            "--no-fail-fast",
+            "panics",
+        ],
+        env: &[("CARGO_TARGET_DIR", "target/steps")],
+        must_run_tests: true,
+        minutes_max: 10,
+    },
 ];
 
 /// Runs the steps and prints the sum as the last line.

@@ -5,6 +5,8 @@
 
 #include "cases.h"
 
+#include <cjson/cJSON.h>
+
 static sprag_limiter *limiter;
 static sprag_joint_limiter *joint_limiter;
 

@@ -489,6 +489,55 @@ static void every_status_has_a_text(void)
     EXPECT_TEXT("no status of this release", sprag_status_text(INT32_MIN));
 }
 
+/* What is in a file, as text; its name is as seen from this one. */
+static const char *read_text(const char *name)
+{
+    static char texts[8][1 << 17];
+    static size_t count;
+    char path[1024];
+    const char *here = strrchr(__FILE__, '/');
+    char *text = texts[count++];
+
+    snprintf(path, sizeof path, "%.*s%s", here == NULL ? 0 : (int)(here + 1 - __FILE__), __FILE__, name);
+    FILE *file = fopen(path, "rb");
+    if (CHECK(file != NULL)) {
+        size_t len = fread(text, 1, sizeof texts[0] - 1, file);
+        CHECK(len < sizeof texts[0] - 1);
+        fclose(file);
+    }
+    return text;
+}
+
+/* So that a new one is not forgotten. */
+static void every_function_is_tried_with_wrong_arguments(void)
+{
+    const char *header = read_text("../../../include/sprag.h");
+    const char *const callers[] = {read_text("hostile.c"), read_text("hostile_limits.c"), read_text("hostile_nouns.c"),
+                                   read_text("hostile_processes.c")};
+    unsigned functions = 0;
+
+    /* A declaration is the only line that begins with a letter and has a parenthesis. */
+    for (const char *line = header; line != NULL; line = strchr(line, '\n')) {
+        char name[64];
+        line += *line == '\n';
+        size_t len = strcspn(line, "\n");
+        const char *at = strstr(line, "sprag_"), *end = memchr(line, '(', len);
+        /* A type may come first. */
+        for (const char *next = at; next != NULL && end != NULL && next < end; next = strstr(next + 1, "sprag_"))
+            at = next;
+        if (*line < 'a' || *line > 'z' || strncmp(line, "typedef", 7) == 0 || at == NULL || end == NULL || at > end)
+            continue;
+        functions++;
+        snprintf(name, sizeof name, "%.*s(", (int)(end - at), at);
+        bool is_called = false;
+        for (size_t i = 0; i < sizeof callers / sizeof callers[0]; i++)
+            is_called = is_called || strstr(callers[i], name) != NULL;
+        if (!CHECK(is_called))
+            printf("        not %s)\n", name);
+    }
+    CHECK(functions > 100);
+}
+
 /* A number alone would be an int. */
 static void constants_have_their_width(void)
 {
@@ -511,6 +560,7 @@ int main(void)
     RUN(what_only_one_kind_can_do_says_so);
     RUN(handles_are_closed_in_any_order);
     RUN(every_status_has_a_text);
+    RUN(every_function_is_tried_with_wrong_arguments);
     RUN(constants_have_their_width);
     close_all();
     return tests_done();

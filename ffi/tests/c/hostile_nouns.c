@@ -194,6 +194,10 @@ static void visitors_must_not_be_null(void)
     NULL_FAILS("url", sprag_region_resize(NULL, NULL, error));
     NULL_FAILS("space", sprag_region_check(NULL, NULL, NULL, NULL, error));
     NULL_FAILS("space", sprag_space_url(NULL, NULL, 0, NULL, error));
+    NULL_FAILS("space", sprag_space_metrics(NULL, &(sprag_metrics){.size = sizeof(sprag_metrics)}, error));
+    NULL_FAILS("metrics", sprag_space_metrics(space, NULL, error));
+    NULL_FAILS("space", sprag_space_key_chunk_usage(NULL, &(sprag_fill){0}, error));
+    NULL_FAILS("chunks", sprag_space_key_chunk_usage(space, NULL, error));
     NULL_FAILS("stop", sprag_interruptible(NULL, NULL, NULL, NULL, error));
 
     EXPECT(SPRAG_ERROR_UNSUPPORTED, sprag_region_remove("mem:", 0, NULL));
