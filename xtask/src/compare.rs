@@ -3,11 +3,15 @@
 use clap::Args;
 
 use crate::child::Cargo;
+use crate::python;
 use crate::workspace::Workspace;
 
 /// Options of `compare`.
 #[derive(Args)]
 pub(crate) struct Options {
+    /// Compare the Python package with its peers, in place of the Rust library with its own.
+    #[arg(long)]
+    python: bool,
     /// Arguments to the comparison; `--help` after `--` lists them.
     #[arg(
         trailing_var_arg = true,
@@ -19,6 +23,9 @@ pub(crate) struct Options {
 
 /// Builds and runs the comparison.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
+    if options.python {
+        return python::compare(workspace, &options.args);
+    }
     let mut args = vec![
         "run",
         "--release",

@@ -1,5 +1,6 @@
 //! `cargo xtask python`: builds the Python package as users get it, installs it into an environment of its own below
-//! `target/`, and there runs its tests, checks its types, and holds its stubs against what was built.
+//! `target/`, and there runs its tests, checks its types, and holds its stubs against what was built. Or measures it
+//! beside its peers there, for `cargo xtask compare --python`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,6 +24,7 @@ pub(crate) struct Options {
 }
 
 const REQUIREMENTS: &str = "python/requirements-test.txt";
+const PEERS: &str = "python/requirements-bench.txt";
 const CONFIG: &str = "python/pyproject.toml";
 /// What is checked for types beside the package itself.
 const CHECKED: [&str; 2] = ["python/tests", "python/examples"];
@@ -32,13 +34,7 @@ const MISSING: &str = "Python 3.10 or later with its venv module is missing: ins
 
 /// Runs everything; whether all held. What comes after a failed check runs all the same.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
-    let environment = Environment::prepare(workspace)?;
-    let wheel = environment.build_wheel()?;
-    environment.pip(&[
-        "--no-deps".as_ref(),
-        "--force-reinstall".as_ref(),
-        wheel.as_os_str(),
-    ])?;
+    let environment = Environment::with_package(workspace)?;
     let mut pytest = vec!["--config-file", CONFIG, "python/tests"];
     pytest.extend(options.args.iter().map(String::as_str));
     let mut holds = environment.check("pytest", &pytest)?;
@@ -50,6 +46,15 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     Ok(holds)
 }
 
+/// Measures the package beside its peers.
+pub(crate) fn compare(workspace: &Workspace, args: &[String]) -> Result<bool, String> {
+    let environment = Environment::with_package(workspace)?;
+    environment.pip(&["-r".as_ref(), PEERS.as_ref()])?;
+    let mut python = environment.command("python");
+    python.arg("python/benches/compare.py").args(args);
+    status(&mut python)
+}
+
 /// A Python of our own, with what the tests need.
 struct Environment {
     root: PathBuf,
@@ -58,6 +63,18 @@ struct Environment {
 }
 
 impl Environment {
+    /// The environment, with the package as it is now.
+    fn with_package(workspace: &Workspace) -> Result<Self, String> {
+        let environment = Self::prepare(workspace)?;
+        let wheel = environment.build_wheel()?;
+        environment.pip(&[
+            "--no-deps".as_ref(),
+            "--force-reinstall".as_ref(),
+            wheel.as_os_str(),
+        ])?;
+        Ok(environment)
+    }
+
     /// The environment, made or brought up to date if need be.
     fn prepare(workspace: &Workspace) -> Result<Self, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
