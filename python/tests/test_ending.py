@@ -280,9 +280,10 @@ def test_a_hold_that_is_watched_is_told_when_its_lease_is_over(space: sprag.Spac
 
 
 def test_a_hold_that_is_kept_alive_outlasts_its_lease(space: sprag.Space) -> None:
-    with space.lock("a", ttl=0.05, keep_alive=True) as hold:
+    with space.lock("a", ttl=1, keep_alive=True) as hold:
         renewed = 0
         left = hold.lease_left
+        # Each time a third of it is over.
         while renewed < 3:
             now = hold.lease_left
             renewed += now > left
