@@ -13,7 +13,7 @@ REQUESTS = 100
 def work() -> int:
     """One worker: how many of its requests were admitted."""
     with sprag.open("shm:shared-limit-example") as space:
-        api = space.limiter("api", "150/hour")
+        api = space.limiter("api", "150/day")
         return sum(api.hit("everybody").allowed for _ in range(REQUESTS))
 
 

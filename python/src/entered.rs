@@ -30,6 +30,11 @@ impl Who {
         })
     }
 
+    /// Another one for each; never 0.
+    pub(crate) fn number(self) -> usize {
+        self.0
+    }
+
     /// The task that runs, which outlives the block that it is in; else the thread.
     pub(crate) fn task(py: Python<'_>) -> PyResult<Self> {
         static CURRENT_TASK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

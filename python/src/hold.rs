@@ -1,17 +1,18 @@
 //! Holds: what was acquired, as an object that owns it. Whoever has the object has the hold, in whichever thread or
 //! task.
 
+use crate::entered::Who;
 use crate::error::{OrRaise, plain, released};
 use crate::lost;
 use crate::number::{duration, seconds, timeout};
 use crate::source::AnyHold;
 use crate::wait::{LOOK, wait};
 use parking_lot::Mutex;
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use sprag::KeepAlive;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// What was acquired: a lock, several, or permits. It belongs to whoever has the object, in whichever thread or
@@ -25,6 +26,8 @@ pub(crate) struct Hold {
     state: Mutex<State>,
     /// Also once it is over.
     token: AtomicU64,
+    /// The number of the thread that waits for an upgrade and has the state meanwhile; 0 for none.
+    upgrader: AtomicUsize,
     on_lost: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -39,6 +42,7 @@ impl Hold {
         Self {
             token: AtomicU64::new(hold.token()),
             state: Mutex::new(State::Held(hold)),
+            upgrader: AtomicUsize::new(0),
             on_lost: Mutex::new(None),
         }
     }
@@ -60,12 +64,26 @@ impl Hold {
         {
             return Ok(ask(&mut state));
         }
+        self.with_waiting(py, ask)
+    }
+
+    #[cold]
+    fn with_waiting<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut State) -> T + Send,
+    ) -> PyResult<T> {
         let mut ask = Some(ask);
         loop {
-            let asked = py.detach(|| {
-                let mut state = self.state.try_lock_for(LOOK)?;
-                ask.take().map(|ask| ask(&mut state))
-            });
+            // Relaxed: only what this thread stored itself is of interest.
+            if self.upgrader.load(Relaxed) == Who::thread().number() {
+                let text = "this thread is in the midst of upgrading the hold, and cannot ask it in a signal handler";
+                return Err(PyRuntimeError::new_err(text));
+            }
+            let asked = wait(py, || {
+                let state = self.state.try_lock_for(LOOK);
+                Ok(state.and_then(|mut state| ask.take().map(|ask| ask(&mut state))))
+            })?;
             match asked {
                 Some(answer) => return Ok(answer),
                 None => py.check_signals()?,
@@ -244,14 +262,18 @@ impl Hold {
     #[pyo3(signature = (timeout=None))]
     fn upgrade(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let at_most = self::timeout(timeout)?;
-        let upgraded = wait(py, || match &mut *self.state.lock() {
+        let upgraded = self.with_waiting(py, |state| match state {
             State::Held(hold) => {
-                let upgraded = hold.upgrade(at_most)?;
+                // Relaxed, both: a number, and one that only this thread looks for.
+                self.upgrader.store(Who::thread().number(), Relaxed);
+                let upgraded = hold.upgrade(at_most);
+                self.upgrader.store(0, Relaxed);
                 self.token.store(hold.token(), Relaxed);
-                Ok(Some(upgraded))
+                upgraded.map(Some)
             }
             State::Over { .. } => Ok(None),
-        })?;
+        });
+        let upgraded = upgraded?.or_raise(py)?;
         match upgraded {
             Some(Some(upgraded)) => Ok(upgraded),
             Some(None) => Err(cannot_share(py)),

@@ -111,6 +111,44 @@ def test_a_handler_that_raises_nothing_leaves_the_wait_its_place(space: sprag.Sp
     assert handled == [signal.SIGINT]
 
 
+def test_a_handler_cannot_ask_a_hold_that_its_own_thread_upgrades(space: sprag.Space) -> None:
+    shared = space.lock("a", shared=True)
+    mine, other = shared.acquire(), shared.acquire()
+    raised: list[RuntimeError] = []
+
+    def handle(number: int, _: object) -> None:
+        try:
+            mine.is_held()
+        except RuntimeError as error:
+            raised.append(error)
+        other.release()
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        thread = interrupt_once(lambda: space.inspect("a")[0].waiters > 0)
+        assert mine.upgrade()
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(raised) == 1
+    assert mine.is_held() and not mine.is_shared
+
+
+def test_a_hold_that_another_thread_upgrades_is_asked_after_that(space: sprag.Space) -> None:
+    shared = space.lock("a", shared=True)
+    mine, other = shared.acquire(), shared.acquire()
+    token = mine.token
+    thread = threading.Thread(target=mine.upgrade)
+    thread.start()
+    while not space.inspect("a")[0].waiters:
+        pass
+    release = threading.Thread(target=other.release)
+    release.start()
+    assert mine.token > token
+    release.join()
+    thread.join()
+
+
 def test_a_forked_child_owns_nothing_and_leaves_its_parents_holds_alone(tmp_path: Path) -> None:
     url = f"shm:{tmp_path}/region"
     out = run(
@@ -280,9 +318,10 @@ def test_a_hold_that_is_watched_is_told_when_its_lease_is_over(space: sprag.Spac
 
 
 def test_a_hold_that_is_kept_alive_outlasts_its_lease(space: sprag.Space) -> None:
-    with space.lock("a", ttl=0.05, keep_alive=True) as hold:
+    with space.lock("a", ttl=1, keep_alive=True) as hold:
         renewed = 0
         left = hold.lease_left
+        # Each time a third of it is over.
         while renewed < 3:
             now = hold.lease_left
             renewed += now > left

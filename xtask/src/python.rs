@@ -1,5 +1,6 @@
 //! `cargo xtask python`: builds the Python package as users get it, installs it into an environment of its own below
-//! `target/`, and there runs its tests, checks its types, and holds its stubs against what was built.
+//! `target/`, and there runs its tests, checks its types, and holds its stubs against what was built. Or measures it
+//! beside its peers there, for `cargo xtask compare --python`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -33,8 +34,7 @@ const MISSING: &str = "Python 3.10 or later with its venv module is missing: ins
 
 /// Runs everything; whether all held. What comes after a failed check runs all the same.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
-    let environment = Environment::prepare(workspace)?;
-    environment.install_package()?;
+    let environment = Environment::with_package(workspace)?;
     let mut pytest = vec!["--config-file", CONFIG, "python/tests"];
     pytest.extend(options.args.iter().map(String::as_str));
     let mut holds = environment.check("pytest", &pytest)?;
@@ -48,9 +48,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
 
 /// An interpreter that has the package, and the peers that it is compared with.
 pub(crate) fn for_benches(workspace: &Workspace) -> Result<String, String> {
-    let environment = Environment::prepare(workspace)?;
+    let environment = Environment::with_package(workspace)?;
     environment.pip(&["-r".as_ref(), PEERS.as_ref()])?;
-    environment.install_package()?;
     Ok(environment.venv().join("bin/python").display().to_string())
 }
 
@@ -62,6 +61,13 @@ struct Environment {
 }
 
 impl Environment {
+    /// The environment, with the package as it is now.
+    fn with_package(workspace: &Workspace) -> Result<Self, String> {
+        let environment = Self::prepare(workspace)?;
+        environment.install_package()?;
+        Ok(environment)
+    }
+
     /// The environment, made or brought up to date if need be.
     fn prepare(workspace: &Workspace) -> Result<Self, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
