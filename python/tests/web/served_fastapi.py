@@ -1,0 +1,15 @@
+"""A FastAPI application under real servers."""
+
+from fastapi import FastAPI
+from served import TimedASGI
+
+app = FastAPI()
+
+
+@app.get("/")
+@app.get("/pid")
+def index() -> str:
+    return "ok"
+
+
+app.add_middleware(TimedASGI)

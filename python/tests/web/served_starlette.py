@@ -1,0 +1,17 @@
+"""A Starlette application under real servers."""
+
+from served import TimedASGI
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+
+async def index(request: Request) -> PlainTextResponse:
+    return PlainTextResponse("ok")
+
+
+app = Starlette(
+    routes=[Route("/", index), Route("/pid", index)], middleware=[Middleware(TimedASGI)]
+)
