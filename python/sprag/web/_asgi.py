@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from typing import Any, Literal
 
 from sprag.web._lazy import SpaceSource
-from sprag.web._limits import Limit, Limits, OnError, Verdict
+from sprag.web._limits import Limit, Limits, Verdict
 from sprag.web._refusal import Fields, RateLimitedError, Refusal
 from sprag.web._request import ASGIRequest, Request
 from sprag.web._routes import Path
@@ -47,7 +47,7 @@ class ASGIMiddleware:
         *,
         exempt: Iterable[Path] | Callable[[Request], bool] = (),
         headers: bool = True,
-        on_error: OnError = "allow",
+        on_error: Literal["allow", "refuse"] = "allow",
     ) -> None:
         self.app = app
         self._limits = Limits(space, limits, exempt=exempt, headers=headers, on_error=on_error)

@@ -8,15 +8,14 @@ import inspect
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import sprag
 from sprag.web._keys import bounded
 from sprag.web._lazy import LazyLimiter
 from sprag.web._refusal import RateLimitedError
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _log = logging.getLogger("sprag.web")
 
@@ -30,11 +29,11 @@ class _Limiter(Protocol):
 def limit(
     limiter: _Limiter,
     *,
-    key: str | bytes | Callable[P, str | bytes] | None = None,
-    cost: int | Callable[P, int] = 1,
+    key: str | bytes | Callable[..., str | bytes] | None = None,
+    cost: int | Callable[..., int] = 1,
     wait: float = 0,
     on_error: Literal["raise", "allow"] = "raise",
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+) -> Callable[[Function], Function]:
     """Limits how often a function is called, a coroutine's too: `@limit(limiter, key=lambda user: user)`.
 
     `key` says whom a call counts for: a function of the call's arguments, or one key for all calls; if it is not
@@ -56,7 +55,7 @@ def limit(
         raise TypeError(f"wait needs a limiter that takes reservations, not {type(limiter).__name__}")
     is_failing = False
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+    def decorate(function: Function) -> Function:
         name = f"{function.__module__}.{function.__qualname__}"
 
         def take(args: Any, kwargs: Any) -> Any:
@@ -89,7 +88,7 @@ def limit(
         ):
 
             @functools.wraps(function)
-            async def asynchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
+            async def asynchronous(*args: Any, **kwargs: Any) -> Any:
                 if isinstance(limiter, LazyLimiter):
                     try:
                         await limiter.open()
@@ -102,12 +101,12 @@ def limit(
                     except BaseException:
                         give_back(place)
                         raise
-                return await cast(Any, function)(*args, **kwargs)
+                return await function(*args, **kwargs)
 
-            return cast(Callable[P, R], asynchronous)
+            return cast(Function, asynchronous)
 
         @functools.wraps(function)
-        def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
+        def synchronous(*args: Any, **kwargs: Any) -> Any:
             if (place := take(args, kwargs)) is not None:
                 try:
                     time.sleep(place.act_after)
@@ -116,6 +115,6 @@ def limit(
                     raise
             return function(*args, **kwargs)
 
-        return synchronous
+        return cast(Function, synchronous)
 
     return decorate

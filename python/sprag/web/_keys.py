@@ -62,6 +62,8 @@ def client_address(
             return is_unix_trusted
         return any(address in network for network in networks)
 
+    address_of = lru_cache(maxsize=4096)(_address)
+
     @lru_cache(maxsize=4096)
     def key_of(address: _Address) -> str:
         bits, whole = (ipv4_prefix, 32) if address.version == 4 else (ipv6_prefix, 128)
@@ -71,10 +73,10 @@ def client_address(
 
     def client_address_of(request: Request) -> str:
         peer = request.peer
-        address = None if peer is None else _address(peer)
+        address = None if peer is None else address_of(peer)
         if named and (peer is None or address is not None) and is_proxy(address):
             for entry in reversed((request.header(proxy_header) or "").split(",")):
-                before = _address(entry)
+                before = address_of(entry)
                 if before is None:
                     # Nothing that a proxy of ours wrote: what stands before it is anybody's word.
                     break
@@ -131,7 +133,6 @@ def key_function(key: KeyFunction | Key) -> KeyFunction:
 _Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 
-@lru_cache(maxsize=4096)
 def _address(text: str) -> _Address | None:
     """The address in an entry, which may have a port; `None` if there is none."""
     text = text.strip().strip('"')

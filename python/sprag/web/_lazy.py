@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, Union
+from typing import Any, Generic, Literal, TypeVar, Union
 
 import sprag
 
@@ -108,7 +108,7 @@ def opener(space: SpaceSource) -> Callable[[], sprag.Space]:
     raise TypeError(f"space must be a URL, a Space or a function that opens one, not {type(space).__name__}")
 
 
-def written(name: str, rate: str, burst: int | None, window: str | None) -> str:
+def written(name: str, rate: str, burst: int | None, window: Literal["fixed", "sliding"] | None) -> str:
     """The limit as its limiter will tell it. Refuses what no limiter can be opened with, before any space is."""
     with sprag.open("mem:") as space:
         return space.limiter(name, rate, burst, window=window).limit
@@ -129,7 +129,7 @@ class LazyLimiter:
         rate: str,
         burst: int | None = None,
         *,
-        window: str | None = None,
+        window: Literal["fixed", "sliding"] | None = None,
         update: bool = True,
     ) -> None:
         self._name = name

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Union
 import sprag
 from sprag.web._keys import Key, KeyFunction, bounded, client_address, key_function
 from sprag.web._lazy import STALE, PerProcess, SpaceSource, opener, written
-from sprag.web._policy import Policy, check_string, joined, policy, retry_after_seconds
+from sprag.web._policy import Policy, check_string, joined, policy_of, retry_after_seconds
 from sprag.web._refusal import Fields, Refusal, too_many, unavailable
 from sprag.web._request import Request
 from sprag.web._routes import Path, Routes
@@ -19,8 +19,6 @@ _log = logging.getLogger("sprag.web")
 
 _AT_ONCE_MAX = 8
 """The most limits that one request can be under: as many as `Space.check_all` decides together."""
-
-OnError = Literal["allow", "refuse"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +108,7 @@ class Limits:
         *,
         exempt: Iterable[Path] | Callable[[Request], bool] = (),
         headers: bool = True,
-        on_error: OnError = "allow",
+        on_error: Literal["allow", "refuse"] = "allow",
     ) -> None:
         if on_error not in ("allow", "refuse"):
             raise ValueError(f"on_error is {on_error!r}; it must be 'allow' or 'refuse'")
@@ -228,7 +226,7 @@ class Limits:
     def _policy(self, opened: _Opened, one: _Asked) -> Policy:
         """A key may have a limit of its own."""
         limit, limiter = self._limits[one.at], opened.limiters[one.at]
-        return policy(limit.name, limiter.override_of(one.key) or limiter.limit, limit.unit)
+        return policy_of(limit.name, limiter.override_of(one.key) or limiter.limit, limit.unit)
 
     def _failed(self, error: sprag.Error) -> Verdict:
         if isinstance(error, sprag.BoundsError):

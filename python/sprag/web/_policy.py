@@ -116,10 +116,8 @@ class Policy:
         return ceil(seconds)
 
 
-@lru_cache(maxsize=1024)
-def policy(name: str, limit: str, unit: str | None = None) -> Policy:
-    """The policy of a limit, which is made once."""
-    return Policy(name, limit, unit)
+policy_of = lru_cache(maxsize=1024)(Policy)
+"""The policy of a limit, which is made once."""
 
 
 def check_string(what: str, text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sprag._errors import Error
-from sprag.web._policy import Answer, joined, policy, retry_after_seconds
+from sprag.web._policy import Answer, joined, policy_of, retry_after_seconds
 
 Fields = list[tuple[str, str]]
 
@@ -103,10 +103,10 @@ class RateLimitedError(Error):
 def _refusal_of(limiter: Any, name: str, decision: Any) -> Refusal:
     limits: list[str] | None = getattr(limiter, "limits", None)
     if limits is None:
-        each = [(policy(name, limiter.limit), decision)]
+        each = [(policy_of(name, limiter.limit), decision)]
     else:
         # Of a joint limiter each limit is a policy, named with it.
-        each = [(policy(f"{name} {limit}", limit), said) for limit, said in zip(limits, decision.each)]
+        each = [(policy_of(f"{name} {limit}", limit), said) for limit, said in zip(limits, decision.each)]
     refused = [(of, said) for of, said in each if not said.allowed]
     fields = [
         ("RateLimit-Policy", joined(of.item(None) for of, _ in each)),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sprag.web._lazy import SpaceSource
-from sprag.web._limits import Limit, Limits, OnError
+from sprag.web._limits import Limit, Limits
 from sprag.web._refusal import Refusal, RateLimitedError
 from sprag.web._request import Request, WSGIRequest
 from sprag.web._routes import Path
@@ -29,7 +29,7 @@ class WSGIMiddleware:
         *,
         exempt: Iterable[Path] | Callable[[Request], bool] = (),
         headers: bool = True,
-        on_error: OnError = "allow",
+        on_error: Literal["allow", "refuse"] = "allow",
     ) -> None:
         self.app = app
         self._limits = Limits(space, limits, exempt=exempt, headers=headers, on_error=on_error)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import http_sfv
+import http_sfv.list
 import pytest
 
 from sprag import web
@@ -34,7 +34,7 @@ class Response:
 
 
 def parsed(text: str) -> list[tuple[Any, dict[str, Any]]]:
-    members = http_sfv.List()
+    members = http_sfv.list.List()
     members.parse(text.encode())
     return [(member.value, dict(member.params)) for member in members]
 
@@ -83,7 +83,7 @@ def serve_wsgi(*arguments: Any, **options: Any) -> Served:
             **more,
         }
         started: list[Any] = []
-        body = b"".join(middleware(environ, lambda *start: started.append(start)))  # type: ignore[arg-type, return-value]
+        body = b"".join(middleware(environ, lambda *start: started.append(start)))  # type: ignore[arg-type]
         [(status, fields)] = started
         return Response(int(status.split()[0]), fields, body)
 

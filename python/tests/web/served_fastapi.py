@@ -1,7 +1,7 @@
 """A FastAPI application under real servers."""
 
 from fastapi import FastAPI
-from served import TimedASGI
+from web.served import TimedASGI
 
 app = FastAPI()
 

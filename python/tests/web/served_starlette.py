@@ -1,6 +1,6 @@
 """A Starlette application under real servers."""
 
-from served import TimedASGI
+from web.served import TimedASGI
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request

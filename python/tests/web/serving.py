@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 # How long a server may take to come up, and how often it is looked at.
 READY_SECONDS_MAX = 120
@@ -81,7 +81,7 @@ def serve(command: list[str], tmp_path: Path, path: str = "/pid", **environment:
         process = subprocess.Popen(
             [sys.executable, "-m", *(part.format(port=port) for part in command)],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+            env={**os.environ, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import parsed
+from web.conftest import parsed
 
 import sprag
 from sprag import web

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from conftest import parsed
-from serving import Server, serve
+from web.conftest import parsed
+from web.serving import Server, serve
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "web"
 COMMANDS = {
     "flask": ["gunicorn", "--bind", "127.0.0.1:{port}", "--workers", "2", "web_flask:app"],
     "fastapi": ["uvicorn", "--port", "{port}", "--workers", "2", "web_fastapi:app"],

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import Serve, parsed
+from web.conftest import Serve, parsed
 
 import sprag
 from sprag import web
@@ -198,7 +198,7 @@ def test_one_middleware_may_stand_within_another(clocked: sprag.Space) -> None:
     inner = web.WSGIMiddleware(app, clocked, [web.Limit("inner", "1/s")])
     outer = web.WSGIMiddleware(inner, clocked, [web.Limit("outer", "1/s")])
     started: list[Any] = []
-    outer({"REQUEST_METHOD": "GET", "REMOTE_ADDR": "::1"}, lambda *start: started.append(start))  # type: ignore[arg-type, return-value]
+    outer({"REQUEST_METHOD": "GET", "REMOTE_ADDR": "::1"}, lambda *start: started.append(start))  # type: ignore[arg-type]
     # Lists may be split over several fields.
     fields = [value for name, value in started[0][1] if name == "RateLimit-Policy"]
     assert [name for name, _ in parsed(", ".join(fields))] == ["inner", "outer"]

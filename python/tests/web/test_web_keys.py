@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import Serve
+from web.conftest import Serve
 
 import sprag
 from sprag import web

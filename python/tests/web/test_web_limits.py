@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Serve
+from web.conftest import Serve
 
 import sprag
 from sprag import web

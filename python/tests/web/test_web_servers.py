@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from served import BOOT
-from serving import Hammered, Reply, Server, hammer, serve
+from web.served import BOOT
+from web.serving import Hammered, Reply, Server, hammer, serve
 
 import sprag
 
@@ -25,10 +25,10 @@ CLOCKS_NS = 20_000
 GUNICORN = ["gunicorn", "--bind", "127.0.0.1:{port}", "--graceful-timeout", "10"]
 UVICORN_WORKER = ["--worker-class", "uvicorn_worker.UvicornWorker"]
 SERVERS = {
-    "gunicorn-sync-flask": [*GUNICORN, "--workers", "10", "served_flask:app"],
-    "gunicorn-preload-flask": [*GUNICORN, "--workers", "10", "--preload", "served_flask:app"],
-    "gunicorn-uvicorn-starlette": [*GUNICORN, *UVICORN_WORKER, "--workers", "10", "--preload", "served_starlette:app"],
-    "uvicorn-fastapi": ["uvicorn", "--port", "{port}", "--workers", "10", "--no-access-log", "served_fastapi:app"],
+    "gunicorn-sync-flask": [*GUNICORN, "--workers", "10", "web.served_flask:app"],
+    "gunicorn-preload-flask": [*GUNICORN, "--workers", "10", "--preload", "web.served_flask:app"],
+    "gunicorn-uvicorn-starlette": [*GUNICORN, *UVICORN_WORKER, "--workers", "10", "--preload", "web.served_starlette:app"],
+    "uvicorn-fastapi": ["uvicorn", "--port", "{port}", "--workers", "10", "--no-access-log", "web.served_fastapi:app"],
 }
 
 
@@ -134,7 +134,7 @@ def window_end(server: Server, url: str, rate: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("worker", ["sync", "uvicorn"])
 def test_a_worker_that_is_killed_takes_nothing_of_the_limit_along(worker: str, tmp_path: Path, url: str) -> None:
-    kind, app = (UVICORN_WORKER, "served_starlette:app") if worker == "uvicorn" else ([], "served_flask:app")
+    kind, app = (UVICORN_WORKER, "web.served_starlette:app") if worker == "uvicorn" else ([], "web.served_flask:app")
     command = [*GUNICORN, *kind, "--workers", "4", "--preload", app]
     with serve(command, tmp_path, **bucket(url)) as server:
         workers = server.wait_for_workers(4)
@@ -142,15 +142,14 @@ def test_a_worker_that_is_killed_takes_nothing_of_the_limit_along(worker: str, t
         killed = seen.admitted[-1].pid
         assert killed in workers
 
-        def go_on(seen: Hammered) -> bool:
-            nonlocal is_killed
-            if not is_killed:
-                is_killed = True
-                os.kill(killed, signal.SIGKILL)
+        to_kill = [killed]
+
+        def kill_and_go_on(seen: Hammered) -> bool:
+            while to_kill:
+                os.kill(to_kill.pop(), signal.SIGKILL)
             return len(seen.admitted) >= BURST + 4
 
-        is_killed = False
-        hammer(server, go_on, into=seen, may_lose=True)
+        hammer(server, kill_and_go_on, into=seen, may_lose=True)
         assert len(server.wait_for_workers(4) - workers) >= 1, "another one came in its place"
         formula = admitted_by_formula(server, seen)
         assert formula - seen.lost <= len(seen.admitted) <= formula
@@ -159,7 +158,7 @@ def test_a_worker_that_is_killed_takes_nothing_of_the_limit_along(worker: str, t
 
 
 def test_a_reload_keeps_the_limit(tmp_path: Path, url: str) -> None:
-    with serve([*GUNICORN, "--workers", "3", "served_flask:app"], tmp_path, **bucket(url)) as server:
+    with serve([*GUNICORN, "--workers", "3", "web.served_flask:app"], tmp_path, **bucket(url)) as server:
         before = server.wait_for_workers(3)
         seen = hammer(server, lambda seen: len(seen.admitted) >= BURST // 2)
         server.signal(signal.SIGHUP)
