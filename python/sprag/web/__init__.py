@@ -7,14 +7,14 @@
         web.Limit("login", "5/minute", paths=["/login"], methods=["POST"]),
     ])
 
-`ASGIMiddleware` is for Starlette, FastAPI, Quart and Django's asynchronous side, `WSGIMiddleware` for Flask, Django
-and Pyramid. Neither needs any of them. What is refused gets status 429 with `Retry-After`, the fields `RateLimit` and
-`RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-11 and a problem document (RFC 9457).
+`ASGIMiddleware` is for Starlette, FastAPI, Quart and Django's asynchronous side, `WSGIMiddleware` for Flask,
+Django and Pyramid. Neither needs any of them. What is refused gets status 429 with `Retry-After`, the fields
+`RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-11 and a problem document (RFC 9457).
 
 `limit` is the same for a function: `@web.limit(limiter, key=...)`.
 
-A space given by its URL is opened by each worker for itself when the first request comes, so servers may fork as they
-like. Names here are the public ones; the modules beside hold them.
+A space given by its URL is opened by each worker for itself when the first request comes, so servers may fork as
+they like. Names here are the public ones; the modules beside hold them.
 """
 
 from sprag.web._asgi import ASGIMiddleware

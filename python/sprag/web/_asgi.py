@@ -24,17 +24,17 @@ _POLICY_VIOLATION = 1008
 class ASGIMiddleware:
     """Rate limits around an ASGI application, HTTP requests and openings of WebSockets alike.
 
-    `space` is a URL, which each worker opens for itself when it starts or the first request comes; or a function that
-    opens a space; or one that is open, which must not be used by a process that forks later.
+    `space` is a URL, which each worker opens for itself when it starts or the first request comes; or a function
+    that opens a space; or one that is open, which must not be used by a process that forks later.
 
     `limits` are asked together: a request passes if all that apply to it admit it, and takes from all; or it is
     refused, and takes from none. At most 8 can apply to one request. `exempt` are paths that no limit is for, or a
     function of the request.
 
-    A refused request is answered with status 429 and never reaches the application. `headers=False` keeps the fields
-    `RateLimit` and `RateLimit-Policy` to those answers. `on_error` says what becomes of requests while the limits
-    cannot be looked at: they pass (`"allow"`, the default), or get status 503 (`"refuse"`). That it began is logged
-    once, to `sprag.web`, and that it ended.
+    A refused request is answered with status 429 and never reaches the application. `headers=False` keeps the
+    fields `RateLimit` and `RateLimit-Policy` to those answers. `on_error` says what becomes of requests while the
+    limits cannot be looked at: they pass (`"allow"`, the default), or get status 503 (`"refuse"`). That it began
+    is logged once, to `sprag.web`, and that it ended.
 
     Where it stands among other middlewares decides what it sees: outside of one that authenticates, no user.
     """
@@ -82,12 +82,19 @@ class _Sending:
         self._send, self._verdict, self.has_started = send, verdict, False
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] in ("http.response.start", "websocket.accept", "websocket.http.response.start"):
+        if message["type"] in (
+            "http.response.start",
+            "websocket.accept",
+            "websocket.http.response.start",
+        ):
             self.has_started = True
             # A client that waits before it follows a redirection would wait for nothing.
             is_redirection = 300 <= message.get("status", 101) < 400
             if self._verdict.fields and not (self._verdict.is_used_up and is_redirection):
-                message = {**message, "headers": [*message.get("headers", ()), *_encoded(self._verdict.fields)]}
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", ()), *_encoded(self._verdict.fields)],
+                }
         await self._send(message)
 
 
@@ -99,7 +106,9 @@ async def _refuse(refusal: Refusal, scope: Scope, receive: Receive | None, send:
             await receive()
         if "websocket.http.response" not in scope.get("extensions", {}):
             # The server answers for itself, with status 403.
-            await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": refusal.phrase})
+            await send(
+                {"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": refusal.phrase}
+            )
             return
         prefix = "websocket."
     start = {"status": refusal.status, "headers": _encoded(refusal.fields)}

@@ -44,15 +44,18 @@ def limit(
     coroutine without holding up its loop. If that wait is interrupted, the place is given back. Joint limiters and
     sliding windows have no places.
 
-    A `LazyLimiter` can be used before a server forks, and is opened by each process. What goes wrong at the limiter
-    is raised (`on_error="raise"`, the default), or the function is run all the same (`"allow"`), which is logged once.
+    A `LazyLimiter` can be used before a server forks, and is opened by each process. What goes wrong at the
+    limiter is raised (`on_error="raise"`, the default), or the function is run all the same (`"allow"`), which is
+    logged once.
     """
     if on_error not in ("raise", "allow"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise' or 'allow'")
     if not wait >= 0:
         raise ValueError(f"wait is {wait}; it must be seconds, not negative")
     if wait and not hasattr(limiter, "reserve"):
-        raise TypeError(f"wait needs a limiter that takes reservations, not {type(limiter).__name__}")
+        raise TypeError(
+            f"wait needs a limiter that takes reservations, not {type(limiter).__name__}"
+        )
     is_failing = False
 
     def decorate(function: Function) -> Function:

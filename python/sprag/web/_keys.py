@@ -38,14 +38,14 @@ def client_address(
 ) -> KeyFunction:
     """A key by the client's address: `address/192.0.2.7`, `address/2001:db8::/64`.
 
-    It is the address at the other end of the connection, and nothing that the client says of itself. Where that is a
-    proxy's, name its address or network in `proxies`; `"unix"` stands for all who come over a Unix socket. Then, and
-    only on connections from them, `proxy_header` is read, from its end: the last address that is not itself one of
-    the `proxies` is the client's. Servers may look at that header by themselves before: uvicorn does by default, for
-    proxies at 127.0.0.1.
+    It is the address at the other end of the connection, and nothing that the client says of itself. Where that is
+    a proxy's, name its address or network in `proxies`; `"unix"` stands for all who come over a Unix socket. Then,
+    and only on connections from them, `proxy_header` is read, from its end: the last address that is not itself
+    one of the `proxies` is the client's. Servers may look at that header by themselves before: uvicorn does by
+    default, for proxies at 127.0.0.1.
 
-    Addresses are counted by network: of IPv6 by /64, which is what one client has. Who has no address is counted with
-    all others who have none.
+    Addresses are counted by network: of IPv6 by /64, which is what one client has. Who has no address is counted
+    with all others who have none.
     """
     if not 0 <= ipv4_prefix <= 32:
         raise ValueError(f"ipv4_prefix is {ipv4_prefix}; it must be 0 to 32")
@@ -62,31 +62,32 @@ def client_address(
             return is_unix_trusted
         return any(address in network for network in networks)
 
-    address_of = lru_cache(maxsize=4096)(_address)
-
-    @lru_cache(maxsize=4096)
     def key_of(address: _Address) -> str:
         bits, whole = (ipv4_prefix, 32) if address.version == 4 else (ipv6_prefix, 128)
         if bits == whole:
             return f"address/{address}"
         return f"address/{ipaddress.ip_network((address.packed, bits), strict=False)}"
 
+    @lru_cache(maxsize=4096)
+    def direct(peer: str | None) -> tuple[_Address | None, str]:
+        """The address at the other end, and its key."""
+        address = None if peer is None else _address(peer)
+        # It may be told by a name, as test clients do.
+        return address, f"peer/{peer or ''}" if address is None else key_of(address)
+
     def client_address_of(request: Request) -> str:
         peer = request.peer
-        address = None if peer is None else address_of(peer)
+        address, key = direct(peer)
         if named and (peer is None or address is not None) and is_proxy(address):
             for entry in reversed((request.header(proxy_header) or "").split(",")):
-                before = address_of(entry)
+                before = _address(entry)
                 if before is None:
                     # Nothing that a proxy of ours wrote: what stands before it is anybody's word.
                     break
-                address = before
+                key = key_of(before)
                 if not is_proxy(before):
                     break
-        if address is None:
-            # The peer may be told by a name, as test clients do.
-            return f"peer/{peer or ''}"
-        return key_of(address)
+        return key
 
     return client_address_of
 
@@ -94,11 +95,14 @@ def client_address(
 def header(name: str, *, otherwise: KeyFunction | Key | None = None) -> KeyFunction:
     """A key by a header field's value, as `x-api-key/a81b…`.
 
-    Requests without it are counted by `otherwise`: by their client's address if nothing is said, so that leaving the
-    field out is no way around the limit. Check elsewhere that the value is a true one: who can invent values has as
-    many keys.
+    Requests without it are counted by `otherwise`: by their client's address if nothing is said, so that leaving
+    the field out is no way around the limit. Check elsewhere that the value is a true one: who can invent values
+    has as many keys.
     """
-    prefix, other = name.lower() + "/", key_function(client_address() if otherwise is None else otherwise)
+    prefix, other = (
+        name.lower() + "/",
+        key_function(client_address() if otherwise is None else otherwise),
+    )
 
     def header_of(request: Request) -> Key | None:
         value = request.header(name)
@@ -109,8 +113,8 @@ def header(name: str, *, otherwise: KeyFunction | Key | None = None) -> KeyFunct
 
 def user(*, otherwise: KeyFunction | Key | None = None) -> KeyFunction:
     """A key by who is authenticated, as `user/ann`: of ASGI what a middleware outside of this one left as
-    `scope["user"]`, of WSGI `REMOTE_USER`. Others are counted by `otherwise`: by their client's address if nothing is
-    said."""
+    `scope["user"]`, of WSGI `REMOTE_USER`. Others are counted by `otherwise`: by their client's address if nothing
+    is said."""
     other = key_function(client_address() if otherwise is None else otherwise)
 
     def user_of(request: Request) -> Key | None:
@@ -127,7 +131,9 @@ def key_function(key: KeyFunction | Key) -> KeyFunction:
     if isinstance(key, (str, bytes)):
         always = key
         return lambda _: always
-    raise TypeError(f"key must be str, bytes or a function of the request, not {type(key).__name__}")
+    raise TypeError(
+        f"key must be str, bytes or a function of the request, not {type(key).__name__}"
+    )
 
 
 _Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]

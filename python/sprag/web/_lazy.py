@@ -42,8 +42,8 @@ class PerProcess(Generic[T]):
         self._failed: tuple[Exception, float] | None = None
 
     def get(self) -> T:
-        """The value. It may take what opening a space takes, which is some system calls, and up to some seconds while
-        another process makes or resizes the region."""
+        """The value. It may take what opening a space takes, which is some system calls, and up to some seconds
+        while another process makes or resizes the region."""
         value = self._value
         if value is not None:
             return value
@@ -105,21 +105,25 @@ def opener(space: SpaceSource) -> Callable[[], sprag.Space]:
         return lambda: opened
     if callable(space):
         return space
-    raise TypeError(f"space must be a URL, a Space or a function that opens one, not {type(space).__name__}")
+    raise TypeError(
+        f"space must be a URL, a Space or a function that opens one, not {type(space).__name__}"
+    )
 
 
-def written(name: str, rate: str, burst: int | None, window: Literal["fixed", "sliding"] | None) -> str:
+def written(
+    name: str, rate: str, burst: int | None, window: Literal["fixed", "sliding"] | None
+) -> str:
     """The limit as its limiter will tell it. Refuses what no limiter can be opened with, before any space is."""
     with sprag.open("mem:") as space:
         return space.limiter(name, rate, burst, window=window).limit
 
 
 class LazyLimiter:
-    """A limiter that each process opens when it first asks it, so that it can be made at import, before servers fork:
-    `LazyLimiter("shm:mail", "mail", "10/second")`.
+    """A limiter that each process opens when it first asks it, so that it can be made at import, before servers
+    fork: `LazyLimiter("shm:mail", "mail", "10/second")`.
 
-    Unlike `Space.limiter`, it changes the limit of a limiter that is there already, so that a program's new version
-    brings its new limit; `update=False` makes that an error.
+    Unlike `Space.limiter`, it changes the limit of a limiter that is there already, so that a program's new
+    version brings its new limit; `update=False` makes that an error.
     """
 
     def __init__(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple, Union
+from typing import Literal, NamedTuple
 
 import sprag
 from sprag.web._keys import Key, KeyFunction, bounded, client_address, key_function
 from sprag.web._lazy import STALE, PerProcess, SpaceSource, opener, written
-from sprag.web._policy import Policy, check_string, joined, policy_of, retry_after_seconds
+from sprag.web._policy import check_string, joined, policy_of, retry_after_seconds
 from sprag.web._refusal import Fields, Refusal, too_many, unavailable
 from sprag.web._request import Request
 from sprag.web._routes import Path, Routes
@@ -29,8 +29,8 @@ class Limit:
     """
 
     name: str
-    """The limiter's name in the space, and the policy's in header fields: printable ASCII. Applications that name it
-    alike in one space share it."""
+    """The limiter's name in the space, and the policy's in header fields: printable ASCII. Applications that name
+    it alike in one space share it."""
     rate: str
     """The limit, as `Space.limiter` takes it: `"100/minute"`."""
     _: KW_ONLY
@@ -44,17 +44,18 @@ class Limit:
     window: Literal["fixed", "sliding"] | None = None
     """Counts in windows instead of by token bucket."""
     paths: Sequence[Path] = ()
-    """For which paths it is, all if none is given: `*` stands for a segment or a part of one, `**` for anything; or
-    compiled expressions, for the whole path. A slash at the end may be there or not."""
+    """For which paths it is, all if none is given: `*` stands for a segment or a part of one, `**` for anything;
+    or compiled expressions, for the whole path. A slash at the end may be there or not."""
     methods: Sequence[str] = ()
     """For which methods it is, all if none is given. `GET` is `HEAD` too."""
     update: bool = True
-    """Whether a limiter of this name that is there with another limit gets this one, as after a deployment. If not,
-    that is an error."""
+    """Whether a limiter of this name that is there with another limit gets this one, as after a deployment. If
+    not, that is an error."""
     advertise: bool = True
     """Whether clients are told of it by name. A limit over all of them tells what the service can bear."""
     partition_key: Callable[[Request], bytes | None] | None = None
-    """The parameter `pk` of header fields, which tells clients which of their quotas this is. Nothing confidential."""
+    """The parameter `pk` of header fields, which tells clients which of their quotas this is. Nothing
+    confidential."""
     unit: str | None = None
     """The parameter `qu`, if it is not requests that are counted: `"content-bytes"`."""
 
@@ -93,6 +94,7 @@ class _Asked(NamedTuple):
 class _Opened(NamedTuple):
     space: sprag.Space
     limiters: list[sprag.Limiter]
+    limits: list[str]
 
 
 PASSED = Verdict(None, [], False)
@@ -117,7 +119,9 @@ class Limits:
         self._keys = [key_function(limit.key) for limit in self._limits]
         for_all = sum(routes.are_all for routes in self._routes)
         if for_all > _AT_ONCE_MAX:
-            raise ValueError(f"{for_all} limits for all requests; at most {_AT_ONCE_MAX} can be on one")
+            raise ValueError(
+                f"{for_all} limits for all requests; at most {_AT_ONCE_MAX} can be on one"
+            )
         names = [limit.name for limit in self._limits]
         if len(set(names)) < len(names):
             raise ValueError("two limits have the same name")
@@ -128,21 +132,19 @@ class Limits:
 
         def open_all() -> _Opened:
             space = open_space()
-            return _Opened(
-                space,
-                [
-                    space.limiter(
-                        limit.name, limit.rate, limit.burst, window=limit.window, update=limit.update
-                    )
-                    for limit in self._limits
-                ],
-            )
+            limiters = [
+                space.limiter(
+                    limit.name, limit.rate, limit.burst, window=limit.window, update=limit.update
+                )
+                for limit in self._limits
+            ]
+            return _Opened(space, limiters, [limiter.limit for limiter in limiters])
 
         self._opened = PerProcess(open_all)
 
     def applying(self, request: Request) -> list[_Asked]:
         """Which limits apply, each with its key and its cost."""
-        if self._is_exempt(request):
+        if self._is_exempt is not None and self._is_exempt(request):
             return []
         asked = []
         for at, limit in enumerate(self._limits):
@@ -200,33 +202,40 @@ class Limits:
             decision = limiters[one.at].hit(one.key, one.cost)
             is_allowed, decisions = decision.allowed, [decision]
         else:
-            several = opened.space.check_all([(limiters[at], key, cost) for at, key, cost, _ in asked])
+            several = opened.space.check_all(
+                [(limiters[at], key, cost) for at, key, cost, _ in asked]
+            )
             is_allowed, decisions = several.all_allowed, list(several)
         if self._is_failing:
             self._is_failing = False
             _log.info("the rate limits are looked at again")
         if is_allowed and not self._tells_allowed:
             return PASSED
-        answers = list(zip(asked, decisions))
-        refused = [(one, said) for one, said in answers if not said.allowed]
-        fields: Fields = []
-        if told := [(one, said) for one, said in answers if self._limits[one.at].advertise]:
+        policies, rests, violated = [], [], []
+        is_used_up = False
+        for one, said in zip(asked, decisions):
+            limit, limiter = self._limits[one.at], limiters[one.at]
+            if not limit.advertise:
+                continue
+            # A key may have a limit of its own.
+            text = limiter.override_of(one.key) or opened.limits[one.at]
+            policy = policy_of(limit.name, text, limit.unit)
+            policies.append(policy.item(one.partition_key))
             # Of a refused request, those tell their rest that refused it: others may last longer than Retry-After.
-            rest = [(one, said) for one, said in told if is_allowed or not said.allowed]
-            fields.append(("RateLimit-Policy", joined(self._policy(opened, one).item(one.partition_key) for one, _ in told)))
-            if rest:
-                items = (self._policy(opened, one).service_limit(said, one.partition_key) for one, said in rest)
-                fields.append(("RateLimit", joined(items)))
+            if is_allowed or not said.allowed:
+                rests.append(policy.service_limit(said, one.partition_key))
+                is_used_up = is_used_up or said.remaining == 0
+            if not said.allowed:
+                violated.append(limit.name)
+        fields = [
+            (name, joined(items))
+            for name, items in (("RateLimit-Policy", policies), ("RateLimit", rests))
+            if items
+        ]
         if is_allowed:
-            return Verdict(None, fields, any(said.remaining == 0 for _, said in told))
-        violated = [self._limits[one.at].name for one, _ in refused if self._limits[one.at].advertise]
-        retry_after = retry_after_seconds([said for _, said in refused])
+            return Verdict(None, fields, is_used_up)
+        retry_after = retry_after_seconds([said for said in decisions if not said.allowed])
         return Verdict(too_many(violated, retry_after, fields), [], True)
-
-    def _policy(self, opened: _Opened, one: _Asked) -> Policy:
-        """A key may have a limit of its own."""
-        limit, limiter = self._limits[one.at], opened.limiters[one.at]
-        return policy_of(limit.name, limiter.override_of(one.key) or limiter.limit, limit.unit)
 
     def _failed(self, error: sprag.Error) -> Verdict:
         if isinstance(error, sprag.BoundsError):
@@ -235,13 +244,18 @@ class Limits:
         if not self._is_failing:
             self._is_failing = True
             what = "pass unlimited" if self._on_error == "allow" else "are refused"
-            _log.error("the rate limits cannot be looked at; requests %s until they can", what, exc_info=error)
+            _log.error(
+                "the rate limits cannot be looked at; requests %s until they can",
+                what,
+                exc_info=error,
+            )
         return PASSED if self._on_error == "allow" else Verdict(unavailable(), [], False)
 
 
-def _exemption(exempt: Union[Iterable[Path], Callable[[Request], bool]]) -> Callable[[Request], bool]:
+def _exemption(
+    exempt: Iterable[Path] | Callable[[Request], bool],
+) -> Callable[[Request], bool] | None:
     if callable(exempt):
         return exempt
-    paths = list(exempt) if not isinstance(exempt, str) else [exempt]
-    routes = Routes(paths)
-    return lambda request: routes.match_path(request.path)
+    routes = Routes(exempt)
+    return None if routes.are_all else lambda request: routes.match_path(request.path)

@@ -54,11 +54,9 @@ class Answer(Protocol):
 class Policy:
     """A limit as clients are told of it: by a name, with how much (`q`) in which window of whole seconds (`w`)."""
 
-    __slots__ = ("_count", "_period_ns", "_window", "name", "text")
+    __slots__ = ("_count", "_name", "_period_ns", "_text", "_window", "name")
 
     name: str
-    text: str
-    """The item, without a partition key."""
 
     def __init__(self, name: str, limit: str, unit: str | None = None) -> None:
         """`limit` as a `Limiter` tells its own."""
@@ -66,26 +64,27 @@ class Policy:
         if parts is None:
             raise ValueError(f"{limit!r} is not how a limiter writes its limit")
         count, periods, short, word, burst, window = parts.groups()
-        self.name = name
+        self.name, self._name = name, string(name)
         self._count, self._window = int(count), window
         self._period_ns = int(periods or 1) * _UNITS_NS[short or _WORDS[word]]
         # Windows are whole seconds, so of shorter ones as many as make whole ones.
         times = _SECOND_NS // gcd(self._period_ns, _SECOND_NS)
-        text = f"{string(name)};q={_integer(self._count * times)}"
+        text = f"{self._name};q={_integer(self._count * times)}"
         if unit is not None:
             text += f";qu={string(unit)}"
         text += f";w={_integer(self._period_ns * times // _SECOND_NS)}"
         if burst is not None:
             text += f";sprag-burst={_integer(int(burst))}"
-        self.text = text
+        self._text = text
 
     def item(self, partition_key: bytes | None) -> str:
         """An item of `RateLimit-Policy`."""
-        return self.text + _parameter(partition_key)
+        return self._text + _parameter(partition_key)
 
     def service_limit(self, answer: Answer, partition_key: bytes | None) -> str:
-        """An item of `RateLimit`: what is left (`r`), and the time in which no more than that can be used (`t`)."""
-        text = f"{string(self.name)};r={_integer(answer.remaining)}"
+        """An item of `RateLimit`: what is left (`r`), and the time in which no more than that can be used
+        (`t`)."""
+        text = f"{self._name};r={_integer(answer.remaining)}"
         window = self._effective_window(answer)
         if window is not None:
             text += f";t={_integer(window)}"
@@ -94,8 +93,8 @@ class Policy:
     def _effective_window(self, answer: Answer) -> int | None:
         """Whole seconds, rounded up; `None` for ever.
 
-        A bucket's rest may be used at once, and then its rate. Who uses `r` in each `t` is to keep that rate, so `t`
-        is the time in which `r` comes back.
+        A bucket's rest may be used at once, and then its rate. Who uses `r` in each `t` is to keep that rate, so
+        `t` is the time in which `r` comes back.
         """
         remaining = answer.remaining
         if self._window == "fixed":
@@ -123,7 +122,9 @@ policy_of = lru_cache(maxsize=1024)(Policy)
 def check_string(what: str, text: str) -> None:
     """Refuses what no structured field can carry as a string."""
     if not text.isascii() or not text.isprintable():
-        raise ValueError(f"{what} is {text!r}; header fields carry it, so it must be printable ASCII")
+        raise ValueError(
+            f"{what} is {text!r}; header fields carry it, so it must be printable ASCII"
+        )
 
 
 def string(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,8 +58,8 @@ def unavailable() -> Refusal:
 class RateLimitedError(Error):
     """A function under `limit` was called more often than its limiter allows; it was not run.
 
-    The middlewares of this package answer it with status 429, if it reaches them. Where a framework catches what its
-    handlers raise, as Flask does, make a response from `status`, `headers` and `body`.
+    The middlewares of this package answer it with status 429, if it reaches them. Where a framework catches what
+    its handlers raise, as Flask does, make a response from `status`, `headers` and `body`.
     """
 
     name: str
@@ -77,7 +78,7 @@ class RateLimitedError(Error):
         name = name if isinstance(name, str) else ascii(name)
         retry_after = decision.retry_after
         super().__init__(
-            f"the limit {name} is used up for {key!r}; {_detail(retry_after)[0].lower()}{_detail(retry_after)[1:]}",
+            f"the limit {name} is used up for {reprlib.repr(key)}: {_detail(retry_after)}",
             name=name,
             key=key,
             decision=decision,
@@ -97,7 +98,11 @@ class RateLimitedError(Error):
 
     def __reduce__(self) -> Any:
         # Limiters and decisions stay in their process.
-        return (Error, (str(self),), {"name": self.name, "key": self.key, "retry_after": self.retry_after})
+        return (
+            Error,
+            (str(self),),
+            {"name": self.name, "key": self.key, "retry_after": self.retry_after},
+        )
 
 
 def _refusal_of(limiter: Any, name: str, decision: Any) -> Refusal:
@@ -106,13 +111,18 @@ def _refusal_of(limiter: Any, name: str, decision: Any) -> Refusal:
         each = [(policy_of(name, limiter.limit), decision)]
     else:
         # Of a joint limiter each limit is a policy, named with it.
-        each = [(policy_of(f"{name} {limit}", limit), said) for limit, said in zip(limits, decision.each)]
+        each = [
+            (policy_of(f"{name} {limit}", limit), said)
+            for limit, said in zip(limits, decision.each)
+        ]
     refused = [(of, said) for of, said in each if not said.allowed]
     fields = [
         ("RateLimit-Policy", joined(of.item(None) for of, _ in each)),
         ("RateLimit", joined(of.service_limit(said, None) for of, said in refused)),
     ]
-    return too_many([of.name for of, _ in refused], retry_after_seconds([said for _, said in refused]), fields)
+    return too_many(
+        [of.name for of, _ in refused], retry_after_seconds([said for _, said in refused]), fields
+    )
 
 
 def _detail(retry_after: float | None) -> str:

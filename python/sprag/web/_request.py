@@ -31,8 +31,8 @@ class Request(ABC):
     @property
     @abstractmethod
     def peer(self) -> str | None:
-        """The address at the other end of the connection as the server tells it: a proxy's, if there is one between.
-        `None` where there is none, as of a Unix socket."""
+        """The address at the other end of the connection as the server tells it: a proxy's, if there is one
+        between. `None` where there is none, as of a Unix socket."""
 
     @property
     @abstractmethod
@@ -77,7 +77,9 @@ class ASGIRequest(Request):
 
     def header(self, name: str) -> str | None:
         wanted = name.lower().encode("latin-1")
-        values = [value.decode("latin-1") for field, value in self.raw["headers"] if field == wanted]
+        values = [
+            value.decode("latin-1") for field, value in self.raw["headers"] if field == wanted
+        ]
         return ", ".join(values) if values else None
 
 

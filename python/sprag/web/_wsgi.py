@@ -40,12 +40,18 @@ class WSGIMiddleware:
             return _refuse(verdict.refusal, environ, start_response)
         has_started = False
 
-        def start_with_fields(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start_with_fields(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
+        ) -> Any:
             nonlocal has_started
             has_started = True
             if verdict.fields and not (verdict.is_used_up and status.startswith("3")):
                 headers = [*headers, *verdict.fields]
-            return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+            return (
+                start_response(status, headers, exc_info)
+                if exc_info
+                else start_response(status, headers)
+            )
 
         try:
             return self.app(environ, start_with_fields)
@@ -55,6 +61,8 @@ class WSGIMiddleware:
             return _refuse(error._refusal, environ, start_response)
 
 
-def _refuse(refusal: Refusal, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def _refuse(
+    refusal: Refusal, environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
     start_response(f"{refusal.status} {refusal.phrase}", list(refusal.fields))
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [refusal.body]

@@ -73,7 +73,13 @@ def serve_wsgi(*arguments: Any, **options: Any) -> Served:
 
     middleware = web.WSGIMiddleware(app, *arguments, **options)
 
-    def call(path: str, method: str, peer: str | None, headers: list[tuple[str, str]], more: Mapping[str, Any]) -> Response:
+    def call(
+        path: str,
+        method: str,
+        peer: str | None,
+        headers: list[tuple[str, str]],
+        more: Mapping[str, Any],
+    ) -> Response:
         environ = {
             "REQUEST_METHOD": method,
             "SCRIPT_NAME": "",
@@ -96,17 +102,27 @@ def serve_asgi(*arguments: Any, **options: Any) -> Served:
         served.called.append(scope["path"])
         if served.raises is not None:
             raise served.raises
-        await send({"type": "http.response.start", "status": served.status, "headers": [(b"x-app", b"1")]})
+        await send(
+            {"type": "http.response.start", "status": served.status, "headers": [(b"x-app", b"1")]}
+        )
         await send({"type": "http.response.body", "body": b"app"})
 
     middleware = web.ASGIMiddleware(app, *arguments, **options)
 
-    def call(path: str, method: str, peer: str | None, headers: list[tuple[str, str]], more: Mapping[str, Any]) -> Response:
+    def call(
+        path: str,
+        method: str,
+        peer: str | None,
+        headers: list[tuple[str, str]],
+        more: Mapping[str, Any],
+    ) -> Response:
         scope = {
             "type": "http",
             "method": method,
             "path": path,
-            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
+            "headers": [
+                (name.lower().encode(), value.encode("latin-1")) for name, value in headers
+            ],
             "client": None if peer is None else (peer, 1234),
             **more,
         }

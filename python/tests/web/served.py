@@ -1,5 +1,5 @@
-"""What the applications under real servers share: limits from the environment, and answers that say by which worker
-and when they were decided.
+"""What the applications under real servers share: limits from the environment, and answers that say by which
+worker and when they were decided.
 
 `X-Before` and `X-After` are nanoseconds of boot time, which is what the engine's time goes by: the decision lies
 between them.
@@ -24,7 +24,13 @@ def limits() -> list[web.Limit]:
     window: Any = os.environ.get("TEST_WINDOW")
     burst = os.environ.get("TEST_BURST")
     return [
-        web.Limit("all", os.environ["TEST_RATE"], key="all", burst=int(burst) if burst else None, window=window)
+        web.Limit(
+            "all",
+            os.environ["TEST_RATE"],
+            key="all",
+            burst=int(burst) if burst else None,
+            window=window,
+        )
     ]
 
 

@@ -49,7 +49,9 @@ class Server:
 
     def ask(self, path: str = "/") -> Reply:
         response = self.get(path)
-        pid, before, after = (int(response.headers[name]) for name in ("X-Pid", "X-Before", "X-After"))
+        pid, before, after = (
+            int(response.headers[name]) for name in ("X-Pid", "X-Before", "X-After")
+        )
         return Reply(response.status, pid, before, after)
 
     def wait_for_workers(self, number: int) -> set[int]:
@@ -62,7 +64,9 @@ class Server:
 
         give_up_at = time.monotonic() + READY_SECONDS_MAX
         while len(pids) < number:
-            assert time.monotonic() < give_up_at, f"{len(pids)} workers of {number}\n{self.log.read_text()}"
+            assert time.monotonic() < give_up_at, (
+                f"{len(pids)} workers of {number}\n{self.log.read_text()}"
+            )
             together([ask] * number)
         return pids
 
@@ -71,7 +75,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(command: list[str], tmp_path: Path, path: str = "/pid", **environment: str) -> Iterator[Server]:
+def serve(
+    command: list[str], tmp_path: Path, path: str = "/pid", **environment: str
+) -> Iterator[Server]:
     """Runs the server module; `{port}` in the command is where it is to listen. Ends it with all its workers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -81,7 +87,12 @@ def serve(command: list[str], tmp_path: Path, path: str = "/pid", **environment:
         process = subprocess.Popen(
             [sys.executable, "-m", *(part.format(port=port) for part in command)],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(TESTS),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **environment,
+            },
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -18,7 +18,9 @@ COMMANDS = {
 }
 
 
-def ask(server: Server, method: str, path: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+def ask(
+    server: Server, method: str, path: str, **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     body = urlencode({"user": "ann"}) if method == "POST" else None
     form = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
@@ -36,7 +38,9 @@ def test_the_example_limits_what_it_says(framework: str, tmp_path: Path) -> None
     with serve(COMMANDS[framework], tmp_path, "/healthz", **environment) as server:
         response, body = ask(server, "GET", "/items/7")
         assert (response.status, json.loads(body)) == (200, {"item": 7})
-        assert parsed(response.headers["RateLimit-Policy"]) == [("api", {"q": 100, "w": 60, "sprag-burst": 20})]
+        assert parsed(response.headers["RateLimit-Policy"]) == [
+            ("api", {"q": 100, "w": 60, "sprag-burst": 20})
+        ]
 
         logins = [ask(server, "POST", "/login")[0] for _ in range(6)]
         assert [response.status for response in logins] == [200] * 5 + [429]

@@ -38,14 +38,26 @@ def test_a_policy_tells_quota_and_window_in_whole_seconds(
     assert parsed(Policy("a", told).item(None)) == [("a", params)]
 
 
-@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "d", "w", "y"])
-@pytest.mark.parametrize("periods", ["", "3"])
-def test_every_unit_that_a_limiter_writes_is_read(space: sprag.Space, periods: str, unit: str) -> None:
-    if periods + unit == "3y":
-        pytest.skip("longer than a limit's period may be")
-    [(_, params)] = parsed(Policy("a", space.limiter("a", f"1/{periods}{unit}").limit).item(None))
-    seconds = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}
-    assert params["w"] == int(periods or 1) * seconds.get(unit, 1)
+@pytest.mark.parametrize(
+    ("unit", "seconds"),
+    [
+        ("ns", 1),
+        ("us", 1),
+        ("ms", 1),
+        ("s", 1),
+        ("m", 60),
+        ("h", 3_600),
+        ("d", 86_400),
+        ("w", 604_800),
+    ],
+)
+def test_every_unit_that_a_limiter_writes_is_read(
+    space: sprag.Space, unit: str, seconds: int
+) -> None:
+    for periods in (1, 3):
+        told = space.limiter(str(periods), f"1/{periods}{unit}").limit
+        [(_, params)] = parsed(Policy("a", told).item(None))
+        assert params["w"] == periods * seconds
 
 
 def test_names_units_and_partition_keys_have_the_types_of_the_draft() -> None:
@@ -53,13 +65,21 @@ def test_names_units_and_partition_keys_have_the_types_of_the_draft() -> None:
     [(name, params)] = parsed(policy.item(b"\x00\xffann"))
     assert name == 'say "hi" \\ twice'
     assert type(name) is str
-    assert list(params.items()) == [("q", 10), ("qu", "content-bytes"), ("w", 60), ("pk", b"\x00\xffann")]
+    assert list(params.items()) == [
+        ("q", 10),
+        ("qu", "content-bytes"),
+        ("w", 60),
+        ("pk", b"\x00\xffann"),
+    ]
 
 
 def test_two_limits_are_two_members_in_the_order_given(serve: Serve, clocked: sprag.Space) -> None:
     served = serve(
         clocked,
-        [web.Limit("burst", "10/second"), web.Limit("daily", "1000/day", window="fixed", partition_key=lambda _: b"p")],
+        [
+            web.Limit("burst", "10/second"),
+            web.Limit("daily", "1000/day", window="fixed", partition_key=lambda _: b"p"),
+        ],
     )
     response = served()
     assert response.status == 200
@@ -106,8 +126,12 @@ def test_a_fixed_window_tells_when_the_next_begins(
     assert served().items("RateLimit")[0][1]["r"] == 1
 
 
-def test_no_field_of_a_refusal_lasts_longer_than_retry_after(serve: Serve, clocked: sprag.Space) -> None:
-    served = serve(clocked, [web.Limit("short", "1/second"), web.Limit("long", "1000/day", window="fixed")])
+def test_no_field_of_a_refusal_lasts_longer_than_retry_after(
+    serve: Serve, clocked: sprag.Space
+) -> None:
+    served = serve(
+        clocked, [web.Limit("short", "1/second"), web.Limit("long", "1000/day", window="fixed")]
+    )
     served()
     refused = served()
     assert refused.one("Retry-After") == "1"
@@ -115,7 +139,9 @@ def test_no_field_of_a_refusal_lasts_longer_than_retry_after(serve: Serve, clock
     assert refused.items("RateLimit") == [("short", {"r": 0, "t": 1})]
 
 
-def test_retry_after_is_that_of_the_limit_that_refuses_longest(serve: Serve, clocked: sprag.Space) -> None:
+def test_retry_after_is_that_of_the_limit_that_refuses_longest(
+    serve: Serve, clocked: sprag.Space
+) -> None:
     served = serve(clocked, [web.Limit("short", "1/second"), web.Limit("long", "1/minute")])
     served()
     refused = served()
@@ -132,7 +158,9 @@ def test_what_can_never_be_had_has_no_retry_after(serve: Serve, clocked: sprag.S
 
 
 def test_a_dear_request_is_told_what_is_left(serve: Serve, clocked: sprag.Space) -> None:
-    served = serve(clocked, [web.Limit("a", "10/second", cost=lambda request: int(request.path[1:]))])
+    served = serve(
+        clocked, [web.Limit("a", "10/second", cost=lambda request: int(request.path[1:]))]
+    )
     served("/7")
     refused = served("/5")
     assert refused.items("RateLimit") == [("a", {"r": 3, "t": 1})]
@@ -164,7 +192,8 @@ def test_fields_of_what_passes_can_be_left_out(serve: Serve, clocked: sprag.Spac
 
 def test_a_limit_that_is_not_advertised_is_not_named(serve: Serve, clocked: sprag.Space) -> None:
     served = serve(
-        clocked, [web.Limit("mine", "2/minute"), web.Limit("all", "1/minute", key="all", advertise=False)]
+        clocked,
+        [web.Limit("mine", "2/minute"), web.Limit("all", "1/minute", key="all", advertise=False)],
     )
     assert [name for name, _ in served().items("RateLimit")] == ["mine"]
     refused = served()
@@ -174,7 +203,9 @@ def test_a_limit_that_is_not_advertised_is_not_named(serve: Serve, clocked: spra
     assert json.loads(refused.body)["violated-policies"] == []
 
 
-def test_a_redirection_with_nothing_left_does_not_hold_the_client_up(serve: Serve, clocked: sprag.Space) -> None:
+def test_a_redirection_with_nothing_left_does_not_hold_the_client_up(
+    serve: Serve, clocked: sprag.Space
+) -> None:
     served = serve(clocked, [web.Limit("a", "2/minute")])
     served.status = 308
     assert served().items("RateLimit") == [("a", {"r": 1, "t": 30})]
@@ -198,7 +229,8 @@ def test_one_middleware_may_stand_within_another(clocked: sprag.Space) -> None:
     inner = web.WSGIMiddleware(app, clocked, [web.Limit("inner", "1/s")])
     outer = web.WSGIMiddleware(inner, clocked, [web.Limit("outer", "1/s")])
     started: list[Any] = []
-    outer({"REQUEST_METHOD": "GET", "REMOTE_ADDR": "::1"}, lambda *start: started.append(start))  # type: ignore[arg-type]
+    environ = {"REQUEST_METHOD": "GET", "REMOTE_ADDR": "::1"}
+    outer(environ, lambda *start: started.append(start))  # type: ignore[arg-type]
     # Lists may be split over several fields.
     fields = [value for name, value in started[0][1] if name == "RateLimit-Policy"]
     assert [name for name, _ in parsed(", ".join(fields))] == ["inner", "outer"]

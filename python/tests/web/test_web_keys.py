@@ -11,6 +11,7 @@ from web.conftest import Serve
 import sprag
 from sprag import web
 from sprag.web._keys import bounded
+from sprag.web._request import ASGIRequest, WSGIRequest
 
 
 @pytest.fixture
@@ -46,10 +47,16 @@ def test_a_client_is_known_by_its_network(key_of: Any, peer: str | None, key: st
 
 
 def test_what_a_client_says_of_itself_is_not_believed(key_of: Any) -> None:
-    said = [("X-Forwarded-For", "198.51.100.1"), ("Forwarded", "for=198.51.100.1"), ("X-Real-Ip", "198.51.100.1")]
+    said = [
+        ("X-Forwarded-For", "198.51.100.1"),
+        ("Forwarded", "for=198.51.100.1"),
+        ("X-Real-Ip", "198.51.100.1"),
+    ]
     assert key_of(web.client_address(), peer="192.0.2.7", headers=said) == "address/192.0.2.7"
     behind = web.client_address(proxies=["10.0.0.0/8"])
-    assert key_of(behind, peer="192.0.2.7", headers=said) == "address/192.0.2.7", "not through our proxy"
+    assert key_of(behind, peer="192.0.2.7", headers=said) == "address/192.0.2.7", (
+        "not through our proxy"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,12 +89,19 @@ def test_a_proxy_at_a_unix_socket_is_trusted_if_told_so(key_of: Any) -> None:
     headers = [("X-Forwarded-For", "198.51.100.1")]
     assert key_of(web.client_address(), peer=None, headers=headers) == "peer/"
     assert key_of(web.client_address(proxies=["10.0.0.1"]), peer=None, headers=headers) == "peer/"
-    assert key_of(web.client_address(proxies=["unix"]), peer=None, headers=headers) == "address/198.51.100.1"
-    assert key_of(web.client_address(proxies=["unix"]), peer="192.0.2.7", headers=headers) == "address/192.0.2.7"
+    assert (
+        key_of(web.client_address(proxies=["unix"]), peer=None, headers=headers)
+        == "address/198.51.100.1"
+    )
+    assert (
+        key_of(web.client_address(proxies=["unix"]), peer="192.0.2.7", headers=headers)
+        == "address/192.0.2.7"
+    )
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"proxies": "10.0.0.1"}, {"proxies": ["nginx"]}, {"ipv6_prefix": 129}, {"ipv4_prefix": -1}]
+    "wrong",
+    [{"proxies": "10.0.0.1"}, {"proxies": ["nginx"]}, {"ipv6_prefix": 129}, {"ipv4_prefix": -1}],
 )
 def test_what_is_no_network_is_refused(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
@@ -103,8 +117,6 @@ def test_a_header_is_a_key_and_leaving_it_out_no_way_around(key_of: Any) -> None
 
 
 def test_a_user_is_a_key(space: sprag.Space) -> None:
-    from sprag.web._request import ASGIRequest, WSGIRequest
-
     ann = SimpleNamespace(is_authenticated=True, display_name="ann")
     nobody = SimpleNamespace(is_authenticated=False, display_name="")
     by_user = web.user()
@@ -119,7 +131,13 @@ def test_a_user_is_a_key(space: sprag.Space) -> None:
 
 def test_keys_are_bounded_and_stay_apart() -> None:
     assert bounded("a" * web.KEY_BYTES_MAX) == b"a" * web.KEY_BYTES_MAX
-    long = [bounded("a" * 129), bounded("a" * 130), bounded("é" * 65), bounded("x" * 10_000_000), bounded("")]
+    long = [
+        bounded("a" * 129),
+        bounded("a" * 130),
+        bounded("é" * 65),
+        bounded("x" * 10_000_000),
+        bounded(""),
+    ]
     assert len(set(long)) == len(long)
     assert all(1 <= len(key) <= web.KEY_BYTES_MAX for key in long)
     assert bounded("\udcff")
@@ -134,7 +152,11 @@ def test_a_key_of_any_length_is_limited(serve: Serve, space: sprag.Space) -> Non
 
 def test_each_client_has_its_own_limit(serve: Serve, space: sprag.Space) -> None:
     served = serve(space, [web.Limit("a", "1/hour")])
-    assert [served(peer=peer).status for peer in ["192.0.2.1", "192.0.2.2", "192.0.2.1"]] == [200, 200, 429]
+    assert [served(peer=peer).status for peer in ["192.0.2.1", "192.0.2.2", "192.0.2.1"]] == [
+        200,
+        200,
+        429,
+    ]
     assert len(served.called) == 2
 
 

@@ -48,7 +48,11 @@ def test_a_forked_child_opens_it_for_itself_and_shares_the_limit(url: str) -> No
 def test_what_was_not_used_before_the_fork_is_opened_after_it(url: str, tmp_path: Path) -> None:
     limiter = web.LazyLimiter(url, "a", "2/hour")
     assert not (tmp_path / "region").exists()
-    assert [in_child(lambda: str(limiter.hit("ann").allowed)) for _ in range(3)] == ["True", "True", "False"]
+    assert [in_child(lambda: str(limiter.hit("ann").allowed)) for _ in range(3)] == [
+        "True",
+        "True",
+        "False",
+    ]
 
 
 def test_a_fork_while_another_thread_opens_it_leaves_the_child_free(url: str) -> None:

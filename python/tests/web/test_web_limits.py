@@ -18,7 +18,11 @@ from sprag import web
     ("pattern", "matches", "others"),
     [
         ("/", ["/", ""], ["/a", "//a"]),
-        ("/login", ["/login", "/login/"], ["/login/a", "/logins", "/Login", "/a/login", "/login\n"]),
+        (
+            "/login",
+            ["/login", "/login/"],
+            ["/login/a", "/logins", "/Login", "/a/login", "/login\n"],
+        ),
         ("/items/*", ["/items/5", "/items/5/", "/items/a b"], ["/items", "/items/", "/items/5/6"]),
         ("/items/*/tags", ["/items/5/tags"], ["/items/5/6/tags", "/items//tags"]),
         ("/files/*.pdf", ["/files/a.pdf"], ["/files/a.txt", "/files/a/b.pdf"]),
@@ -38,7 +42,11 @@ def test_paths_match_whole(
 
 def test_methods_are_chosen_and_head_is_get(serve: Serve, space: sprag.Space) -> None:
     served = serve(
-        space, [web.Limit("r", "9/hour", methods=["get"]), web.Limit("w", "9/hour", methods=["POST", "PUT"])]
+        space,
+        [
+            web.Limit("r", "9/hour", methods=["get"]),
+            web.Limit("w", "9/hour", methods=["POST", "PUT"]),
+        ],
     )
     told = {
         method: [name for name, _ in served(method=method).items("RateLimit")]
@@ -49,8 +57,15 @@ def test_methods_are_chosen_and_head_is_get(serve: Serve, space: sprag.Space) ->
 
 def test_exempt_paths_are_under_no_limit(serve: Serve, space: sprag.Space) -> None:
     served = serve(space, [web.Limit("a", "1/hour")], exempt=["/healthz", "/static/**"])
-    assert [served(path).status for path in ["/", "/healthz", "/static/a/b", "/"]] == [200, 200, 200, 429]
-    inside = serve(space, [web.Limit("b", "1/hour")], exempt=lambda request: request.peer == "10.0.0.1")
+    assert [served(path).status for path in ["/", "/healthz", "/static/a/b", "/"]] == [
+        200,
+        200,
+        200,
+        429,
+    ]
+    inside = serve(
+        space, [web.Limit("b", "1/hour")], exempt=lambda request: request.peer == "10.0.0.1"
+    )
     assert [inside(peer="10.0.0.1").status for _ in range(3)] == [200] * 3
     assert [inside().status for _ in range(2)] == [200, 429]
 
@@ -62,7 +77,8 @@ def test_a_key_of_none_is_no_limit(serve: Serve, space: sprag.Space) -> None:
 
 def test_a_request_takes_from_all_its_limits_or_from_none(serve: Serve, space: sprag.Space) -> None:
     served = serve(
-        space, [web.Limit("client", "10/hour"), web.Limit("login", "1/hour", key="all", paths=["/login"])]
+        space,
+        [web.Limit("client", "10/hour"), web.Limit("login", "1/hour", key="all", paths=["/login"])],
     )
     assert [served("/login").status for _ in range(5)] == [200, 429, 429, 429, 429]
     assert space.limiter("client", "10/hour").hit("address/192.0.2.1", 0).remaining == 9
@@ -85,7 +101,9 @@ def test_without_limits_the_application_is_as_it_was(serve: Serve) -> None:
     assert (response.status, response.body) == (200, b"app")
 
 
-def test_eight_limits_are_decided_together_and_nine_are_too_many(serve: Serve, space: sprag.Space) -> None:
+def test_eight_limits_are_decided_together_and_nine_are_too_many(
+    serve: Serve, space: sprag.Space
+) -> None:
     limits = [web.Limit(str(at), "9/hour", paths=["/a"] if at == 8 else []) for at in range(9)]
     served = serve(space, limits)
     assert len(served("/").items("RateLimit")) == 8
@@ -185,7 +203,9 @@ def test_a_mistake_in_a_cost_is_the_applications(serve: Serve, space: sprag.Spac
         served()
 
 
-def test_a_limited_function_in_the_application_is_answered_for(serve: Serve, space: sprag.Space) -> None:
+def test_a_limited_function_in_the_application_is_answered_for(
+    serve: Serve, space: sprag.Space
+) -> None:
     mail = space.limiter("mail", "1/minute")
 
     @web.limit(mail, key="all")

@@ -1,8 +1,8 @@
 """Several workers of real servers share one limit, exactly.
 
-A bucket of B that refills at r admits, from its first admission to any refusal after a time D and while it is never
-full again meanwhile, exactly B + floor(r * D). Each answer says between which two readings of boot time it was decided,
-and this process, which opens the same space, sees the engine's own state.
+A bucket of B that refills at r admits, from its first admission to any refusal after a time D and while it is
+never full again meanwhile, exactly B + floor(r * D). Each answer says between which two readings of boot time it
+was decided, and this process, which opens the same space, sees the engine's own state.
 """
 
 from __future__ import annotations
@@ -27,8 +27,23 @@ UVICORN_WORKER = ["--worker-class", "uvicorn_worker.UvicornWorker"]
 SERVERS = {
     "gunicorn-sync-flask": [*GUNICORN, "--workers", "10", "web.served_flask:app"],
     "gunicorn-preload-flask": [*GUNICORN, "--workers", "10", "--preload", "web.served_flask:app"],
-    "gunicorn-uvicorn-starlette": [*GUNICORN, *UVICORN_WORKER, "--workers", "10", "--preload", "web.served_starlette:app"],
-    "uvicorn-fastapi": ["uvicorn", "--port", "{port}", "--workers", "10", "--no-access-log", "web.served_fastapi:app"],
+    "gunicorn-uvicorn-starlette": [
+        *GUNICORN,
+        *UVICORN_WORKER,
+        "--workers",
+        "10",
+        "--preload",
+        "web.served_starlette:app",
+    ],
+    "uvicorn-fastapi": [
+        "uvicorn",
+        "--port",
+        "{port}",
+        "--workers",
+        "10",
+        "--no-access-log",
+        "web.served_fastapi:app",
+    ],
 }
 
 
@@ -48,7 +63,10 @@ def admitted_by_formula(server: Server, seen: Hammered) -> int:
         seen.add(reply)
         if reply.status == 200:
             continue
-        first = min(each.before for each in seen.admitted), min(each.after for each in seen.admitted)
+        first = (
+            min(each.before for each in seen.admitted),
+            min(each.after for each in seen.admitted),
+        )
         shortest = reply.before - first[1] - CLOCKS_NS
         longest = reply.after - first[0] + CLOCKS_NS
         least, most = (BURST + PER_SECOND * delta // 1_000_000_000 for delta in (shortest, longest))
@@ -76,7 +94,9 @@ def check_state(url: str, seen: Hammered) -> None:
 
 
 @pytest.mark.parametrize("command", SERVERS.values(), ids=SERVERS.keys())
-def test_ten_workers_admit_what_one_limit_does(command: list[str], tmp_path: Path, url: str) -> None:
+def test_ten_workers_admit_what_one_limit_does(
+    command: list[str], tmp_path: Path, url: str
+) -> None:
     with serve(command, tmp_path, **bucket(url)) as server:
         assert len(server.wait_for_workers(10)) == 10
         seen = hammer(server, lambda seen: len(seen.admitted) >= BURST + 6)
@@ -87,7 +107,9 @@ def test_ten_workers_admit_what_one_limit_does(command: list[str], tmp_path: Pat
         assert "cannot be looked at" not in server.log.read_text()
 
 
-def test_an_application_that_is_loaded_before_the_fork_is_opened_after_it(tmp_path: Path, url: str) -> None:
+def test_an_application_that_is_loaded_before_the_fork_is_opened_after_it(
+    tmp_path: Path, url: str
+) -> None:
     with serve(SERVERS["gunicorn-preload-flask"], tmp_path, **bucket(url)) as server:
         worker, inode = server.ask().pid, f" {os.stat(url.removeprefix('shm:')).st_ino} "
         assert inode in Path(f"/proc/{worker}/maps").read_text()
@@ -103,10 +125,15 @@ def test_ten_workers_admit_a_window_as_one_does(tmp_path: Path, url: str) -> Non
 
         def windows_of(reply: Reply) -> set[int]:
             """In which windows it may have been decided: one, unless that was just at an end."""
-            return {(reply.before - margin - end) // window_ns, (reply.after + margin - end) // window_ns}
+            return {
+                (reply.before - margin - end) // window_ns,
+                (reply.after + margin - end) // window_ns,
+            }
 
         def full_windows(seen: Hammered) -> set[int]:
-            return {min(windows) for reply in seen.refused if len(windows := windows_of(reply)) == 1}
+            return {
+                min(windows) for reply in seen.refused if len(windows := windows_of(reply)) == 1
+            }
 
         seen = hammer(server, lambda seen: len(full_windows(seen)) >= 4)
         full = sorted(full_windows(seen))
@@ -133,8 +160,14 @@ def window_end(server: Server, url: str, rate: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("worker", ["sync", "uvicorn"])
-def test_a_worker_that_is_killed_takes_nothing_of_the_limit_along(worker: str, tmp_path: Path, url: str) -> None:
-    kind, app = (UVICORN_WORKER, "web.served_starlette:app") if worker == "uvicorn" else ([], "web.served_flask:app")
+def test_a_worker_that_is_killed_takes_nothing_of_the_limit_along(
+    worker: str, tmp_path: Path, url: str
+) -> None:
+    kind, app = (
+        (UVICORN_WORKER, "web.served_starlette:app")
+        if worker == "uvicorn"
+        else ([], "web.served_flask:app")
+    )
     command = [*GUNICORN, *kind, "--workers", "4", "--preload", app]
     with serve(command, tmp_path, **bucket(url)) as server:
         workers = server.wait_for_workers(4)
@@ -158,7 +191,9 @@ def test_a_worker_that_is_killed_takes_nothing_of_the_limit_along(worker: str, t
 
 
 def test_a_reload_keeps_the_limit(tmp_path: Path, url: str) -> None:
-    with serve([*GUNICORN, "--workers", "3", "web.served_flask:app"], tmp_path, **bucket(url)) as server:
+    with serve(
+        [*GUNICORN, "--workers", "3", "web.served_flask:app"], tmp_path, **bucket(url)
+    ) as server:
         before = server.wait_for_workers(3)
         seen = hammer(server, lambda seen: len(seen.admitted) >= BURST // 2)
         server.signal(signal.SIGHUP)
