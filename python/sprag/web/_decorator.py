@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import logging
@@ -59,7 +60,9 @@ def limit(
     is_failing = False
 
     def decorate(function: Function) -> Function:
-        name = f"{function.__module__}.{function.__qualname__}"
+        name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+        if wait and inspect.isasyncgenfunction(function):
+            raise TypeError("an asynchronous generator has nobody who could wait before it begins")
 
         def take(args: Any, kwargs: Any) -> Any:
             """The decision, if it is one to wait for."""
@@ -86,18 +89,14 @@ def limit(
         def give_back(decision: Any) -> None:
             cast(sprag.Limiter, limiter).refund(decision)
 
-        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)
-        ):
+        if any(map(inspect.iscoroutinefunction, (function, type(function).__call__))):
 
             @functools.wraps(function)
             async def asynchronous(*args: Any, **kwargs: Any) -> Any:
                 if isinstance(limiter, LazyLimiter):
-                    try:
+                    # What goes wrong, it says again when it is asked.
+                    with contextlib.suppress(sprag.Error):
                         await limiter.open()
-                    except sprag.Error:
-                        # Asked, it says so again.
-                        pass
                 if (place := take(args, kwargs)) is not None:
                     try:
                         await asyncio.sleep(place.act_after)

@@ -213,7 +213,7 @@ class Limits:
             return PASSED
         policies, rests, violated = [], [], []
         is_used_up = False
-        for one, said in zip(asked, decisions):
+        for one, said in zip(asked, decisions, strict=True):
             limit, limiter = self._limits[one.at], limiters[one.at]
             if not limit.advertise:
                 continue

@@ -113,7 +113,7 @@ def _refusal_of(limiter: Any, name: str, decision: Any) -> Refusal:
         # Of a joint limiter each limit is a policy, named with it.
         each = [
             (policy_of(f"{name} {limit}", limit), said)
-            for limit, said in zip(limits, decision.each)
+            for limit, said in zip(limits, decision.each, strict=True)
         ]
     refused = [(of, said) for of, said in each if not said.allowed]
     fields = [

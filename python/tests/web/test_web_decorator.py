@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
+import signal
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,38 @@ def test_methods_are_limited_too(clocked: sprag.Space) -> None:
         Mailer().send("ann")
 
 
+def test_objects_that_are_called_are_limited_too(clocked: sprag.Space) -> None:
+    class Send:
+        def __call__(self) -> str:
+            return "sent"
+
+    class SendLater:
+        async def __call__(self) -> str:
+            return "sent"
+
+    send = web.limit(clocked.limiter("mail", "1/minute"))(Send())
+    assert send() == "sent"
+    with pytest.raises(web.RateLimitedError):
+        send()
+    send_later = web.limit(clocked.limiter("later", "1/minute"), wait=0.1)(SendLater())
+    assert asyncio.run(send_later()) == "sent"
+
+
+def test_generators_are_limited_when_they_are_made(clocked: sprag.Space) -> None:
+    @web.limit(clocked.limiter("a", "1/minute"))
+    async def numbers() -> AsyncIterator[int]:
+        yield 1
+
+    async def main() -> list[int]:
+        return [number async for number in numbers()]
+
+    assert asyncio.run(main()) == [1]
+    with pytest.raises(web.RateLimitedError):
+        numbers()
+    with pytest.raises(TypeError, match="generator"):
+        web.limit(clocked.limiter("a", "1/minute"), wait=1)(numbers.__wrapped__)  # type: ignore[attr-defined]
+
+
 def test_a_call_waits_for_its_place(clock: sprag.ManualClock, clocked: sprag.Space) -> None:
     @web.limit(clocked.limiter("mail", "1000/second", burst=1), key="all", wait=0.0021)
     def send() -> None: ...
@@ -106,6 +140,30 @@ def test_a_call_waits_for_its_place(clock: sprag.ManualClock, clocked: sprag.Spa
     with pytest.raises(web.RateLimitedError) as raised:
         send()
     assert raised.value.retry_after == 0.003
+
+
+def test_a_wait_that_is_interrupted_gives_its_place_back(clocked: sprag.Space) -> None:
+    limiter = clocked.limiter("mail", "1/hour", burst=1)
+
+    @web.limit(limiter, key="all", wait=7200)
+    def send() -> None: ...
+
+    def interrupt(number: int, frame: object) -> None:
+        if limiter.test("all").retry_after == 7200:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+
+    send()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    # Again and again, until it waits.
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            send()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert limiter.test("all").retry_after == 3600
 
 
 def test_a_coroutine_waits_without_its_loop_and_gives_its_place_back_if_cancelled(

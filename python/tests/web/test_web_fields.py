@@ -167,6 +167,35 @@ def test_a_dear_request_is_told_what_is_left(serve: Serve, clocked: sprag.Space)
     assert served("/3").status == 200, "nothing was taken by what was refused"
 
 
+def test_a_refused_dear_request_may_come_again_at_the_end_of_the_window_that_is_told(
+    serve: Serve, clock: sprag.ManualClock, clocked: sprag.Space
+) -> None:
+    served = serve(
+        clocked, [web.Limit("a", "10/minute", cost=lambda request: int(request.path[1:]))]
+    )
+    served("/1")
+    refused = served("/10")
+    assert refused.one("Retry-After") == "6"
+    assert refused.items("RateLimit") == [("a", {"r": 9, "t": 6})]
+    clock.advance(6)
+    assert served("/10").status == 200
+
+
+@pytest.mark.parametrize("rate", ["7/minute", "100/second", "3/hour", "1/1500ms"])
+@pytest.mark.parametrize("used", [1, 2, 6])
+def test_who_uses_the_rest_in_each_window_of_a_bucket_is_never_refused(
+    serve: Serve, clock: sprag.ManualClock, clocked: sprag.Space, rate: str, used: int
+) -> None:
+    served = serve(clocked, [web.Limit("a", rate, burst=8)])
+    for _ in range(used):
+        response = served()
+    [(_, told)] = response.items("RateLimit")
+    assert told["r"] == 8 - used
+    for _ in range(5):
+        assert [served().status for _ in range(told["r"])] == [200] * told["r"]
+        clock.advance(told["t"])
+
+
 def test_the_problem_is_that_of_the_draft(serve: Serve, clocked: sprag.Space) -> None:
     served = serve(clocked, [web.Limit("a", "1/minute")])
     served()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web.conftest import Serve
+from web.conftest import Serve, serve_wsgi
 
 import sprag
 from sprag import web
@@ -91,8 +91,14 @@ def test_a_refused_request_does_not_reach_the_application(serve: Serve, space: s
     refused = served("/second")
     assert served.called == ["/first"]
     assert refused.one("x-app") is None
-    head = serve(space, [web.Limit("a", "1/hour")])("/", method="HEAD")
-    assert head.status == 429
+
+
+def test_a_refused_head_has_no_content_where_no_server_takes_it_away(space: sprag.Space) -> None:
+    served = serve_wsgi(space, [web.Limit("a", "1/hour")])
+    served()
+    refused = served(method="HEAD")
+    assert (refused.status, refused.body) == (429, b"")
+    assert refused.one("Content-Length") == str(len(served().body))
 
 
 def test_without_limits_the_application_is_as_it_was(serve: Serve) -> None:
