@@ -46,6 +46,8 @@ class Served:
     call: Callable[..., Response]
     status: int = 200
     raises: Exception | None = None
+    has_begun: bool = False
+    """Whether it begins to answer before it raises."""
     called: list[str] = field(default_factory=list)
 
     def __call__(
@@ -66,9 +68,10 @@ Serve = Callable[..., Served]
 def serve_wsgi(*arguments: Any, **options: Any) -> Served:
     def app(environ: Any, start_response: Any) -> list[bytes]:
         served.called.append(environ["PATH_INFO"])
+        if served.raises is None or served.has_begun:
+            start_response(f"{served.status} Whatever", [("X-App", "1")])
         if served.raises is not None:
             raise served.raises
-        start_response(f"{served.status} Whatever", [("X-App", "1")])
         return [b"app"]
 
     middleware = web.WSGIMiddleware(app, *arguments, **options)
@@ -100,11 +103,11 @@ def serve_wsgi(*arguments: Any, **options: Any) -> Served:
 def serve_asgi(*arguments: Any, **options: Any) -> Served:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         served.called.append(scope["path"])
+        if served.raises is None or served.has_begun:
+            start = {"status": served.status, "headers": [(b"x-app", b"1")]}
+            await send({"type": "http.response.start", **start})
         if served.raises is not None:
             raise served.raises
-        await send(
-            {"type": "http.response.start", "status": served.status, "headers": [(b"x-app", b"1")]}
-        )
         await send({"type": "http.response.body", "body": b"app"})
 
     middleware = web.ASGIMiddleware(app, *arguments, **options)

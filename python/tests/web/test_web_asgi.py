@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import sprag
 from sprag import web
 
@@ -94,19 +92,3 @@ def test_the_loop_goes_on_while_the_space_is_opened(space: sprag.Space) -> None:
     assert asyncio.run(main()) == [200, 200, 200, 429, 429]
     assert len(opened_by) == 1, "once for all"
     assert opened_by[0] != threading.get_ident()
-
-
-def test_what_the_application_raises_after_it_began_is_its_own(space: sprag.Space) -> None:
-    mail = space.limiter("mail", "1/hour")
-
-    @web.limit(mail, key="all")
-    async def send_mail() -> None: ...
-
-    async def late(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send_mail()
-        await send_mail()
-
-    app = web.ASGIMiddleware(late, space, [web.Limit("a", "9/hour")])
-    with pytest.raises(web.RateLimitedError):
-        asyncio.run(run(app, scope_of("http", method="GET")))

@@ -187,8 +187,8 @@ def test_while_limits_cannot_be_looked_at_requests_pass_or_not_and_it_is_logged_
         # It is not tried at each request: so ask until it is again.
         while not served().all("RateLimit"):
             pass
+        assert served().status == 429
         assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.INFO]
-    assert served().status == 429
 
 
 def test_a_region_that_is_replaced_is_opened_again(serve: Serve, tmp_path: Path) -> None:
@@ -206,6 +206,21 @@ def test_a_region_that_is_replaced_is_opened_again(serve: Serve, tmp_path: Path)
 def test_a_mistake_in_a_cost_is_the_applications(serve: Serve, space: sprag.Space) -> None:
     served = serve(space, [web.Limit("a", "1/hour", cost=lambda _: -1)])
     with pytest.raises(sprag.BoundsError):
+        served()
+
+
+def test_what_the_application_raises_after_it_began_to_answer_is_its_own(
+    serve: Serve, space: sprag.Space
+) -> None:
+    @web.limit(space.limiter("mail", "1/minute"), key="all")
+    def send() -> None: ...
+
+    send()
+    with pytest.raises(web.RateLimitedError) as raised:
+        send()
+    served = serve(space, [web.Limit("a", "9/minute")])
+    served.raises, served.has_begun = raised.value, True
+    with pytest.raises(web.RateLimitedError):
         served()
 
 
