@@ -206,7 +206,7 @@ def test_the_problem_is_that_of_the_draft(serve: Serve, clocked: sprag.Space) ->
     assert refused.one("Content-Length") == str(len(refused.body))
     assert json.loads(refused.body) == {
         "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
-        "title": "Too Many Requests",
+        "title": "Quota Exceeded",
         "status": 429,
         "detail": "Retry after 60 seconds.",
         "violated-policies": ["a"],
