@@ -12,13 +12,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar, Union
+from typing import Any, Generic, Literal, TypeVar
 
 import sprag
 
 T = TypeVar("T")
 
-SpaceSource = Union[str, sprag.Space, Callable[[], sprag.Space]]
+SpaceSource = str | sprag.Space | Callable[[], sprag.Space]
 """A URL, a space that is open, or a function that opens one."""
 
 STALE = (sprag.ForkedError, sprag.ReplacedError, sprag.LimiterGoneError, sprag.ClosedError)
