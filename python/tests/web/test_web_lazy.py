@@ -15,7 +15,6 @@ import sprag
 from sprag import web
 from sprag.web._lazy import PerProcess
 
-
 CHILD_SECONDS_MAX = 60
 
 
