@@ -6,12 +6,11 @@ import hashlib
 import ipaddress
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Union
 
 from sprag.web._request import Request
 
-Key = Union[str, bytes]
-KeyFunction = Callable[[Request], Union[str, bytes, None]]
+Key = str | bytes
+KeyFunction = Callable[[Request], str | bytes | None]
 
 KEY_BYTES_MAX = 128
 """The most bytes of a key that is used as it is; of longer ones a hash is."""
@@ -136,7 +135,7 @@ def key_function(key: KeyFunction | Key) -> KeyFunction:
     )
 
 
-_Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def _address(text: str) -> _Address | None:

@@ -12,13 +12,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar, Union
+from typing import Any, Generic, Literal, TypeVar
 
 import sprag
 
 T = TypeVar("T")
 
-SpaceSource = Union[str, sprag.Space, Callable[[], sprag.Space]]
+SpaceSource = str | sprag.Space | Callable[[], sprag.Space]
 """A URL, a space that is open, or a function that opens one."""
 
 STALE = (sprag.ForkedError, sprag.ReplacedError, sprag.LimiterGoneError, sprag.ClosedError)
@@ -49,15 +49,16 @@ class PerProcess(Generic[T]):
             return value
         self._raise_while_failed()
         with self._lock:
-            if self._value is None:
+            value = self._value
+            if value is None:
                 self._raise_while_failed()
                 try:
-                    self._value = self._make()
+                    value = self._value = self._make()
                     self._failed = None
                 except Exception as error:
                     self._failed = (error, time.monotonic())
                     raise
-            return self._value
+            return value
 
     async def get_async(self) -> T:
         """The same. If it has to be made, another thread does that."""
@@ -73,10 +74,10 @@ class PerProcess(Generic[T]):
         return await loop.run_in_executor(None, self.get)
 
     def forget(self, value: T) -> None:
-        """The value is of no use any more."""
-        with self._lock:
-            if self._value is value:
-                self._value = None
+        """The value is of no use any more. Without the lock, which a loop is not to wait for: if this takes away
+        what another thread has made just now, that is made once more."""
+        if self._value is value:
+            self._value = None
 
     def _raise_while_failed(self) -> None:
         failed = self._failed

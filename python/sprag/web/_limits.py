@@ -220,6 +220,10 @@ class Limits:
             # A key may have a limit of its own.
             text = limiter.override_of(one.key) or opened.limits[one.at]
             policy = policy_of(limit.name, text, limit.unit)
+            if said.limit != policy.limit and (now := opened.space.find_limiter(limit.name)):
+                # It was changed since it was opened.
+                opened.limits[one.at] = now.limit
+                policy = policy_of(limit.name, now.limit, limit.unit)
             policies.append(policy.item(one.partition_key))
             # Of a refused request, those tell their rest that refused it: others may last longer than Retry-After.
             if is_allowed or not said.allowed:

@@ -34,7 +34,7 @@ def too_many(violated: Sequence[str], retry_after: int | None, fields: Fields) -
     """Status 429; `violated` are the policies that refused."""
     problem: dict[str, Any] = {
         "type": _QUOTA_EXCEEDED,
-        "title": "Too Many Requests",
+        "title": "Quota Exceeded",
         "status": 429,
         "detail": _detail(retry_after),
         "violated-policies": list(violated),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Union
 
 from sprag.web._request import Request
 
-Path = Union[str, "re.Pattern[str]"]
+Path = str | re.Pattern[str]
 
 
 class Routes:

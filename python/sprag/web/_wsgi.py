@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sprag.web._lazy import SpaceSource
 from sprag.web._limits import Limit, Limits
-from sprag.web._refusal import Refusal, RateLimitedError
+from sprag.web._refusal import RateLimitedError, Refusal
 from sprag.web._request import Request, WSGIRequest
 from sprag.web._routes import Path
 

@@ -1,6 +1,7 @@
 """A FastAPI application under real servers."""
 
 from fastapi import FastAPI
+
 from web.served import TimedASGI
 
 app = FastAPI()

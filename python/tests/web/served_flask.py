@@ -1,6 +1,7 @@
 """A Flask application under real servers."""
 
 from flask import Flask
+
 from web.served import TimedWSGI
 
 app = Flask(__name__)

@@ -1,11 +1,12 @@
 """A Starlette application under real servers."""
 
-from web.served import TimedASGI
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
+
+from web.served import TimedASGI
 
 
 async def index(request: Request) -> PlainTextResponse:

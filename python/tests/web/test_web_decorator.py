@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web.conftest import parsed
 
 import sprag
 from sprag import web
+from web.conftest import parsed
 
 
 def test_a_function_beyond_its_limit_is_not_run(clocked: sprag.Space) -> None:

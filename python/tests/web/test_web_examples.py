@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+
 from web.conftest import parsed
 from web.serving import Server, serve
 

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from web.conftest import Serve, parsed
 
 import sprag
 from sprag import web
 from sprag.web._policy import Policy
+from web.conftest import Serve, parsed
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_the_problem_is_that_of_the_draft(serve: Serve, clocked: sprag.Space) ->
     assert refused.one("Content-Length") == str(len(refused.body))
     assert json.loads(refused.body) == {
         "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
-        "title": "Too Many Requests",
+        "title": "Quota Exceeded",
         "status": 429,
         "detail": "Retry after 60 seconds.",
         "violated-policies": ["a"],
@@ -250,6 +250,19 @@ def test_a_key_with_a_limit_of_its_own_is_told_that_one(serve: Serve, clocked: s
     big = served(headers=[("X-Api-Key", "bigcorp")])
     assert big.items("RateLimit-Policy") == [("api", {"q": 1000, "w": 3600})]
     assert big.items("RateLimit") == [("api", {"r": 999, "t": 3597})]
+
+
+def test_a_limit_that_is_changed_meanwhile_is_told_as_it_is_now(
+    serve: Serve, clocked: sprag.Space
+) -> None:
+    served = serve(clocked, [web.Limit("a", "2/minute")])
+    assert served().items("RateLimit-Policy") == [("a", {"q": 2, "w": 60})]
+    clocked.limiter("a", "5/hour", update=True)
+    for _ in range(2):
+        assert served().items("RateLimit-Policy") == [("a", {"q": 5, "w": 3600})]
+    clocked.limiter("a", "5/hour", update=True).set_override("address/192.0.2.9", "9/hour")
+    assert served(peer="192.0.2.9").items("RateLimit-Policy") == [("a", {"q": 9, "w": 3600})]
+    assert served().items("RateLimit-Policy") == [("a", {"q": 5, "w": 3600})]
 
 
 def test_one_middleware_may_stand_within_another(clocked: sprag.Space) -> None:

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from web.conftest import Serve
 
 import sprag
 from sprag import web
 from sprag.web._keys import bounded
 from sprag.web._request import ASGIRequest, WSGIRequest
+from web.conftest import Serve
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 import sprag
 from sprag import web
-
+from sprag.web._lazy import PerProcess
 
 CHILD_SECONDS_MAX = 60
 
@@ -105,6 +105,32 @@ def test_many_threads_open_it_once(url: str) -> None:
         thread.join()
     assert len(opened) == 1
     assert limiter.hit("ann", 0).remaining == 992
+
+
+def test_forgetting_does_not_wait_for_who_opens_it_anew() -> None:
+    is_opening, may_go_on = threading.Event(), threading.Event()
+    made: list[object] = []
+
+    def make() -> object:
+        if made:
+            is_opening.set()
+            assert may_go_on.wait(60)
+        made.append(object())
+        return made[-1]
+
+    each = PerProcess(make)
+    old = each.get()
+    each.forget(old)
+    opening = threading.Thread(target=each.get)
+    opening.start()
+    assert is_opening.wait(60)
+    forgetting = threading.Thread(target=each.forget, args=(old,))
+    forgetting.start()
+    forgetting.join(60)
+    assert not forgetting.is_alive()
+    may_go_on.set()
+    opening.join()
+    assert each.get() is made[1], "what was made anew is not forgotten"
 
 
 def test_what_failed_is_not_tried_at_each_call() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web.conftest import Serve, serve_wsgi
 
 import sprag
 from sprag import web
+from web.conftest import Serve, serve_wsgi
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
-from web.served import BOOT
-from web.serving import Hammered, Reply, Server, hammer, serve
 
 import sprag
+from web.served import BOOT
+from web.serving import Hammered, Reply, Server, hammer, serve
 
 BURST, PER_SECOND = 40, 4
 # What the engine's clock may differ from boot time, at both ends.
