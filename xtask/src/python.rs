@@ -1,6 +1,6 @@
 //! `cargo xtask python`: builds the Python package as users get it, installs it into an environment of its own below
 //! `target/`, and there runs its tests, checks its types, and holds its stubs against what was built. Or measures it
-//! beside its peers there, for `cargo xtask compare --python`.
+//! beside its peers there, for `cargo xtask compare`.
 
 use std::ffi::OsStr;
 use std::fs;
