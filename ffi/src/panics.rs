@@ -3,8 +3,7 @@
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
-    reason = "in all of them handles are open while calls on them are made, and are closed by the scene in the end; holds are \
-              the scene's as well; what else is pointed at is a variable of the block's function"
+    reason = "one note serves a call and what makes it ready"
 )]
 
 mod nouns;
@@ -54,6 +53,7 @@ fn on_handle(act: impl FnMut(ErrorOut) -> sprag_status + 'static) -> Ready {
 
 fn acquiring(scene: &Scene, lock: *mut sprag_lock, timeout_ns: u64) -> Ready {
     let hold = scene.hold();
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     on_handle(move |error| unsafe { sprag_lock_acquire(lock, timeout_ns, hold, error) })
 }
 
@@ -67,6 +67,7 @@ fn on_hold(
         act: Box::new(move |error| {
             let status = act(hold, error);
             if status == SPRAG_ERROR_PANICKED {
+                // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
                 assert!(unsafe { !sprag_hold_is_valid(hold) && !sprag_hold_is_held(hold) });
             }
             status
@@ -93,6 +94,7 @@ fn keeping(
 
 fn checking(scene: &Scene, key: &'static str, cost: u64) -> Ready {
     let limiter = scene.limiter(scene.mine, c"5/day");
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     on_handle(move |error| unsafe { check(limiter, key, cost, error) })
 }
 
@@ -111,6 +113,7 @@ fn somebody_waits(scene: &Scene) {
     let theirs = scene.theirs as usize;
     let waiting = std::thread::spawn(move || {
         let lock = lock(theirs as *mut sprag_space, "one");
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         unsafe {
             let mut hold = zeroed::<sprag_hold>();
             works(|error| sprag_lock_acquire(lock, SPRAG_FOREVER, &raw mut hold, error));
@@ -125,6 +128,7 @@ fn somebody_waits(scene: &Scene) {
     let lock = scene.lock(scene.theirs, "one");
     scene.later(move || {
         // The release may not have come to it.
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         outcome(|error| unsafe { sprag_lock_break(lock, null_mut(), error) });
         waiting.join().unwrap();
     });
@@ -140,6 +144,7 @@ const CALLS: &[Call] = &[
     }),
     ("acquire several", |scene| acquiring(scene, scene.both(), 0)),
     ("acquire a partition", |scene| {
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         let lock = scene.opened(|lock, error| unsafe {
             sprag_lock_open_partition(scene.mine, 0, 0, lock, error)
         });
@@ -147,6 +152,7 @@ const CALLS: &[Call] = &[
     }),
     ("acquire the table", |scene| {
         let lock = scene
+            // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
             .opened(|lock, error| unsafe { sprag_lock_open_table(scene.mine, 0, lock, error) });
         acquiring(scene, lock, 0)
     }),
@@ -156,6 +162,7 @@ const CALLS: &[Call] = &[
     }),
     ("acquire for an owner", |scene| {
         let mut owner: *mut sprag_owner = null_mut();
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         works(|error| unsafe { sprag_owner_open(scene.mine, &raw mut owner, error) });
         scene.later(move || unsafe { sprag_owner_close(owner) });
         let (lock, hold) = (scene.lock(scene.mine, "one"), scene.hold());
@@ -170,6 +177,7 @@ const CALLS: &[Call] = &[
     }),
     ("release", |scene| {
         let hold = scene.acquired(scene.lock(scene.mine, "one"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         ending(hold, |hold, error| unsafe {
             sprag_hold_release(hold, error)
         })
@@ -177,24 +185,28 @@ const CALLS: &[Call] = &[
     ("release to one who waits", |scene| {
         let hold = scene.acquired(scene.lock(scene.mine, "one"));
         somebody_waits(scene);
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         ending(hold, |hold, error| unsafe {
             sprag_hold_release(hold, error)
         })
     }),
     ("release several", |scene| {
         let hold = scene.acquired(scene.both());
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         ending(hold, |hold, error| unsafe {
             sprag_hold_release(hold, error)
         })
     }),
     ("release a share", |scene| {
         let hold = scene.shared(scene.lock(scene.mine, "one"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         ending(hold, |hold, error| unsafe {
             sprag_hold_release(hold, error)
         })
     }),
     ("detach", |scene| {
         let hold = scene.acquired(scene.lock(scene.mine, "one"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         ending(hold, |hold, error| unsafe {
             let mut token = 0;
             sprag_hold_detach(hold, &raw mut token, error)
@@ -202,6 +214,7 @@ const CALLS: &[Call] = &[
     }),
     ("renew", |scene| {
         let hold = scene.acquired(scene.lock(scene.mine, "one"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         keeping(hold, |hold, error| unsafe { sprag_hold_renew(hold, error) })
     }),
     ("extend several", |scene| {
@@ -212,6 +225,7 @@ const CALLS: &[Call] = &[
     }),
     ("upgrade", |scene| {
         let hold = scene.shared(scene.lock(scene.mine, "one"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         keeping(hold, |hold, error| unsafe {
             sprag_hold_upgrade(hold, 0, error)
         })
@@ -219,27 +233,32 @@ const CALLS: &[Call] = &[
     ("upgrade, and wait", |scene| {
         scene.shared(scene.lock(scene.theirs, "one"));
         let hold = scene.shared(scene.lock(scene.mine, "one"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         keeping(hold, |hold, error| unsafe {
             sprag_hold_upgrade(hold, SPRAG_MILLISECOND, error)
         })
     }),
     ("downgrade", |scene| {
         let hold = scene.acquired(scene.lock(scene.mine, "one"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         keeping(hold, |hold, error| unsafe {
             sprag_hold_downgrade(hold, error)
         })
     }),
     ("release by token", |scene| {
         let lock = scene.lock(scene.mine, "one");
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         let token = unsafe { (*scene.acquired(lock)).token };
         on_handle(move |error| unsafe { sprag_lock_release_token(lock, token, error) })
     }),
     ("renew by token", |scene| {
         let lock = scene.lock(scene.mine, "one");
         let token = unsafe { (*scene.acquired(lock)).token };
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         on_handle(move |error| unsafe { sprag_lock_renew_token(lock, token, error) })
     }),
     ("adopt", |scene| {
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         let token = unsafe { (*scene.acquired(scene.lock(scene.theirs, "one"))).token };
         let (lock, hold) = (scene.lock(scene.mine, "one"), scene.hold());
         on_handle(move |error| unsafe { sprag_lock_adopt_token(lock, token, hold, error) })
@@ -247,6 +266,7 @@ const CALLS: &[Call] = &[
     ("break", |scene| {
         scene.acquired(scene.lock(scene.theirs, "one"));
         let lock = scene.lock(scene.mine, "one");
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         on_handle(move |error| unsafe { sprag_lock_break(lock, null_mut(), error) })
     }),
     ("open a new limiter", |scene| opening(scene, c"5/day", 0)),
@@ -294,6 +314,7 @@ fn play((name, ready): &Call, at: u64) -> u64 {
 }
 
 fn close(scene: &Scene) {
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     unsafe {
         sprag_space_close(scene.mine);
         sprag_space_close(scene.theirs);
@@ -310,6 +331,7 @@ fn others_go_on(scene: &Scene, when: &str) {
 fn go_on(space: *mut sprag_space) {
     for name in [NAMES[0], NAMES[1], "three"] {
         let lock = lock(space, name);
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         unsafe {
             let mut hold = zeroed::<sprag_hold>();
             // Who panicked may hold it still, as may one that was made ready.
@@ -323,6 +345,7 @@ fn go_on(space: *mut sprag_space) {
         }
     }
     let limiter = limiter(space, c"9/day", SPRAG_UPDATE);
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     unsafe {
         works(|error| check(limiter, "another", 1, error));
         sprag_limiter_close(limiter);
@@ -369,6 +392,7 @@ fn a_panic_at_any_step_of_a_close_stays_inside() {
     let close_at = |at| {
         let scene = Scene::new();
         let lock = lock(scene.mine, "one");
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         unsafe {
             let mut hold = zeroed::<sprag_hold>();
             works(|error| sprag_lock_acquire(lock, 0, &raw mut hold, error));
@@ -379,6 +403,7 @@ fn a_panic_at_any_step_of_a_close_stays_inside() {
         }
         let taken = steps::disarm();
         others_go_on(&scene, &format!("close, step {at}"));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         unsafe { sprag_space_close(scene.theirs) };
         check_region(&scene.url, &format!("close, step {at}"));
         taken

@@ -55,6 +55,7 @@ impl Scene {
 
     pub(super) fn lock(&self, space: *mut sprag_space, name: &str) -> *mut sprag_lock {
         let lock = lock(space, name);
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         self.later(move || unsafe { sprag_lock_close(lock) });
         lock
     }
@@ -65,12 +66,14 @@ impl Scene {
     ) -> *mut sprag_lock {
         let mut lock = null_mut();
         works(|error| open(&raw mut lock, error));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         self.later(move || unsafe { sprag_lock_close(lock) });
         lock
     }
 
     pub(super) fn both(&self) -> *mut sprag_lock {
         let names = NAMES.map(|name| sprag_bytes::of(name.as_bytes()));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         self.opened(|lock, error| unsafe {
             sprag_lock_open_several(self.mine, names.as_ptr(), names.len(), 0, lock, error)
         })
@@ -78,6 +81,7 @@ impl Scene {
 
     pub(super) fn limiter(&self, space: *mut sprag_space, limit: &CStr) -> *mut sprag_limiter {
         let limiter = limiter(space, limit, 0);
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         self.later(move || unsafe { sprag_limiter_close(limiter) });
         limiter
     }
@@ -85,6 +89,7 @@ impl Scene {
     /// An empty hold, which is released in the end if it is one by then: it has a share of its session.
     pub(super) fn hold(&self) -> *mut sprag_hold {
         let hold = Box::into_raw(Box::new(unsafe { zeroed::<sprag_hold>() }));
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         self.later(move || unsafe {
             outcome(|error| sprag_hold_release(hold, error));
             drop(Box::from_raw(hold));
@@ -94,12 +99,14 @@ impl Scene {
 
     pub(super) fn acquired(&self, lock: *mut sprag_lock) -> *mut sprag_hold {
         let hold = self.hold();
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         works(|error| unsafe { sprag_lock_acquire(lock, 0, hold, error) });
         hold
     }
 
     pub(super) fn shared(&self, lock: *mut sprag_lock) -> *mut sprag_hold {
         let hold = self.hold();
+        // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
         works(|error| unsafe { sprag_lock_acquire_with(lock, &sharing(), hold, error) });
         hold
     }
@@ -108,6 +115,7 @@ impl Scene {
 pub(super) fn open(url: &str) -> *mut sprag_space {
     let url = CString::new(url).unwrap();
     let mut space = null_mut();
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     unsafe {
         let mut options: sprag_space_options = zeroed();
         options.size = size_of::<sprag_space_options>();
@@ -132,6 +140,7 @@ pub(super) fn outcome(act: impl FnOnce(ErrorOut) -> sprag_status) -> (sprag_stat
     let mut error = null_mut();
     let status = act(&raw mut error);
     assert_eq!((status as i32) < 0, !error.is_null(), "{status:?}");
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     unsafe {
         assert!(error.is_null() || sprag_error_status(error) == status);
         let message = CStr::from_ptr(sprag_error_message(error));
@@ -144,6 +153,7 @@ pub(super) fn outcome(act: impl FnOnce(ErrorOut) -> sprag_status) -> (sprag_stat
 pub(super) fn lock(space: *mut sprag_space, name: &str) -> *mut sprag_lock {
     let mut lock = null_mut();
     let (at, len, to) = (name.as_ptr().cast(), name.len(), &raw mut lock);
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     works(|error| unsafe { sprag_lock_open(space, at, len, 0, to, error) });
     lock
 }
@@ -151,6 +161,7 @@ pub(super) fn lock(space: *mut sprag_space, name: &str) -> *mut sprag_lock {
 pub(super) fn limiter(space: *mut sprag_space, limit: &CStr, flags: u32) -> *mut sprag_limiter {
     let mut limiter = null_mut();
     let to = &raw mut limiter;
+    // SAFETY: what is pointed at is the scene's, which closes it in the end, or a variable here.
     works(|error| unsafe { open_limiter(space, limit, flags, to, error) });
     limiter
 }
@@ -171,6 +182,9 @@ pub(super) unsafe fn open_limiter(
     }
 }
 
+/// # Safety
+///
+/// What is pointed at is open, or may be written.
 pub(super) unsafe fn check(
     limiter: *mut sprag_limiter,
     key: &str,
