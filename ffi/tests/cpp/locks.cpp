@@ -27,6 +27,9 @@ void waiting() {
     std::thread waits([&] { next = need(lock.acquire()).token(); });
     std::thread waits_for([&] { CHECK(need(lock.acquire_for(sprag::forever)).has_value()); });
     const auto first = hold.token();
+    std::uint32_t waiters = 0;
+    while (waiters < 2)
+        need(lock.peek([&](const sprag_lock_info &of) { waiters = of.waiters; }));
     need(hold.release());
     waits.join();
     waits_for.join();
@@ -172,6 +175,16 @@ void stopping() {
         is_caught = number == 7;
     }
     CHECK(is_caught);
+
+    const auto other = need(need(space.lock("b")).acquire());
+    bool is_stop_caught = false;
+    try {
+        static_cast<void>(
+            sprag::interruptible([]() -> bool { throw 'x'; }, [&] { CHECK(!need(space.lock("b")).acquire()); }));
+    } catch (char) {
+        is_stop_caught = true;
+    }
+    CHECK(is_stop_caught);
 #endif
 }
 

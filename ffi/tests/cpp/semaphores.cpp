@@ -45,6 +45,9 @@ void waiting() {
     const auto pool = need(space.semaphore("pool", 1));
     auto hold = need(pool.acquire());
     std::thread waits([&] { CHECK(need(pool.acquire()).is_valid()); });
+    std::uint32_t waiters = 0;
+    while (waiters == 0)
+        need(pool.peek([&](const sprag_semaphore_info &of) { waiters = of.waiters; }));
     need(hold.release());
     waits.join();
     CHECK(need(pool.acquire_for(sprag::forever)).has_value());
