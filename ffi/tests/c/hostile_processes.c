@@ -125,6 +125,28 @@ static void what_a_killed_process_held_passes_on(void)
     sprag_space_close(space);
 }
 
+static void a_forgotten_hold_keeps_its_lock_until_its_lease_is_over(void)
+{
+    sprag_space *space = open_space(), *other = open_space();
+    sprag_lock *lock = NULL, *others = open_lock(other, "forgotten");
+    sprag_hold hold, forgotten;
+
+    EXPECT(SPRAG_OK, sprag_lock_open(space, "forgotten", 9, SPRAG_SECOND / 2, &lock, NULL));
+    EXPECT(SPRAG_OK, sprag_lock_acquire(lock, 0, &hold, NULL));
+    uint64_t token = hold.token;
+    memcpy(&forgotten, &hold, sizeof hold);
+    memset(&hold, 0, sizeof hold);
+    sprag_lock_close(lock);
+    sprag_space_close(space);
+    CHECK(sprag_hold_is_held(&forgotten));
+    EXPECT(SPRAG_OK, sprag_lock_acquire(others, SPRAG_FOREVER, &hold, NULL));
+    CHECK(hold.token == token + 1 && !sprag_hold_is_valid(&forgotten));
+    EXPECT(SPRAG_OK, sprag_hold_release(&hold, NULL));
+    EXPECT(SPRAG_ERROR_LOST, sprag_hold_release(&forgotten, NULL));
+    sprag_lock_close(others);
+    sprag_space_close(other);
+}
+
 static volatile sig_atomic_t signals;
 static sprag_hold *looked_at;
 static volatile sig_atomic_t was_valid;
@@ -316,6 +338,7 @@ int main(void)
     snprintf(url, sizeof url, "shm:%s/region", directory);
     RUN(what_a_forked_child_inherits_is_not_its_own);
     RUN(what_a_killed_process_held_passes_on);
+    RUN(a_forgotten_hold_keeps_its_lock_until_its_lease_is_over);
     RUN(a_wait_goes_on_after_signals);
     RUN(threads_share_handles);
     RUN(a_lost_hold_that_was_kept_alive_calls_back_and_its_context_is_freed_once);
