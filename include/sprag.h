@@ -249,8 +249,8 @@ void sprag_clock_close(sprag_clock *clock);
  * SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open after.
  */
 
-// An open space. Every call on it is safe from any thread. What was opened in it has a share of it: the session ends
-// when the space and all of that are closed.
+// An open space. Every call on it is safe from any thread. What was opened in it has a share of it, as has each hold
+// and each attempt: the session ends when the space and all of those are closed, or released.
 typedef struct sprag_space sprag_space;
 
 // Only a region that is there is opened; none is created.
@@ -301,8 +301,8 @@ sprag_status sprag_space_open(const char *url,
                               sprag_space **space,
                               sprag_error **error);
 
-// Closes the handle; NULL is none. The session ends, and with it what this process still holds, once all that was
-// opened in the space is closed too.
+// Closes the handle; NULL is none. The session ends once all that was opened in the space is closed too, and its holds
+// and attempts have ended.
 void sprag_space_close(sprag_space *space);
 
 // How many partitions the space has: a power of two, at most 64; 0 for NULL.
@@ -351,8 +351,8 @@ void sprag_owner_close(sprag_owner *owner);
  *
  * A sprag_hold is what was acquired, of a lock or of a semaphore: a value in the caller's own memory, filled in by an
  * acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go on being used. It ends by
- * sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is forgotten ends with its lease, or with
- * the space. A hold of zero bytes is empty.
+ * sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is forgotten ends with its lease, and
+ * keeps its space's session for as long as the process runs. A hold of zero bytes is empty.
  *
  * A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask sprag_hold_is_valid()
  * before each step that needs the lock, and send the token along to a fence, which is the only thing that stops a
@@ -1268,8 +1268,8 @@ sprag_status sprag_striped_counter_name(const sprag_striped_counter *striped_cou
  * A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in
  * by sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by
  * sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and
- * has the next one told that one ended unfinished; one that is forgotten ends with its deadline, or with the
- * space. An attempt of zero bytes is empty.
+ * has the next one told that one ended unfinished; one that is forgotten ends with its deadline, and keeps its
+ * space's session for as long as the process runs. An attempt of zero bytes is empty.
  *
  * An attempt is for one thread at a time.
  */

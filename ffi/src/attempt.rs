@@ -3,8 +3,8 @@
 //! A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in
 //! by sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by
 //! sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and
-//! has the next one told that one ended unfinished; one that is forgotten ends with its deadline, or with the
-//! space. An attempt of zero bytes is empty.
+//! has the next one told that one ended unfinished; one that is forgotten ends with its deadline, and keeps its
+//! space's session for as long as the process runs. An attempt of zero bytes is empty.
 //!
 //! An attempt is for one thread at a time.
 

@@ -20,8 +20,8 @@ use sprag::{Caps, Space};
 use std::ffi::{c_char, c_void};
 
 opaque! {
-    /// An open space. Every call on it is safe from any thread. What was opened in it has a share of it: the session ends
-    /// when the space and all of that are closed.
+    /// An open space. Every call on it is safe from any thread. What was opened in it has a share of it, as has each hold
+    /// and each attempt: the session ends when the space and all of those are closed, or released.
     sprag_space, Space, "space"
 }
 
@@ -126,8 +126,8 @@ pub unsafe extern "C" fn sprag_space_open(
     })
 }
 
-/// Closes the handle; NULL is none. The session ends, and with it what this process still holds, once all that was
-/// opened in the space is closed too.
+/// Closes the handle; NULL is none. The session ends once all that was opened in the space is closed too, and its holds
+/// and attempts have ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_close(space: *mut sprag_space) {
     // SAFETY: by every function's contract.

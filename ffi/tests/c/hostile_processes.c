@@ -125,17 +125,39 @@ static void what_a_killed_process_held_passes_on(void)
     sprag_space_close(space);
 }
 
+static void a_forgotten_hold_keeps_its_lock_until_its_lease_is_over(void)
+{
+    sprag_space *space = open_space(), *other = open_space();
+    sprag_lock *lock = NULL, *others = open_lock(other, "forgotten");
+    sprag_hold hold, forgotten;
+
+    EXPECT(SPRAG_OK, sprag_lock_open(space, "forgotten", 9, SPRAG_SECOND / 2, &lock, NULL));
+    EXPECT(SPRAG_OK, sprag_lock_acquire(lock, 0, &hold, NULL));
+    uint64_t token = hold.token;
+    memcpy(&forgotten, &hold, sizeof hold);
+    memset(&hold, 0, sizeof hold);
+    sprag_lock_close(lock);
+    sprag_space_close(space);
+    CHECK(sprag_hold_is_held(&forgotten));
+    EXPECT(SPRAG_OK, sprag_lock_acquire(others, SPRAG_FOREVER, &hold, NULL));
+    CHECK(hold.token == token + 1 && !sprag_hold_is_valid(&forgotten));
+    EXPECT(SPRAG_OK, sprag_hold_release(&hold, NULL));
+    EXPECT(SPRAG_ERROR_LOST, sprag_hold_release(&forgotten, NULL));
+    sprag_lock_close(others);
+    sprag_space_close(other);
+}
+
 static volatile sig_atomic_t signals;
 static sprag_hold *looked_at;
-static volatile sig_atomic_t was_valid;
+static volatile sig_atomic_t are_right;
 
 static void on_signal(int signal)
 {
     (void)signal;
-    signals++;
     /* The two calls that are allowed here. */
-    was_valid = sprag_hold_is_valid(looked_at);
-    (void)sprag_status_text(SPRAG_BUSY);
+    are_right = sprag_hold_is_valid(looked_at) && strcmp(sprag_status_text(SPRAG_OK), "done") == 0;
+    /* Last: it is waited for. */
+    signals++;
 }
 
 struct waiting {
@@ -173,7 +195,7 @@ static void a_wait_goes_on_after_signals(void)
         pthread_kill(thread, SIGUSR1);
         while (signals == before)
             usleep(100);
-        CHECK(was_valid);
+        CHECK(are_right);
     }
     CHECK(waiting.token == 0);
     uint64_t token = hold.token;
@@ -316,6 +338,7 @@ int main(void)
     snprintf(url, sizeof url, "shm:%s/region", directory);
     RUN(what_a_forked_child_inherits_is_not_its_own);
     RUN(what_a_killed_process_held_passes_on);
+    RUN(a_forgotten_hold_keeps_its_lock_until_its_lease_is_over);
     RUN(a_wait_goes_on_after_signals);
     RUN(threads_share_handles);
     RUN(a_lost_hold_that_was_kept_alive_calls_back_and_its_context_is_freed_once);
