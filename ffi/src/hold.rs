@@ -621,3 +621,139 @@ pub unsafe extern "C" fn sprag_hold_detach(
         Ok(SPRAG_OK)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::{
+        sprag_lock, sprag_lock_acquire, sprag_lock_close, sprag_lock_open, sprag_lock_release_token,
+    };
+    use crate::status::sprag_status::{SPRAG_ERROR_EMPTY, SPRAG_ERROR_LOST};
+    use crate::testing::{Scene, outcome, works};
+    use std::mem::zeroed;
+    use std::ptr::{null, null_mut};
+
+    #[test]
+    fn a_hold_is_used_up_by_what_ends_it_and_may_be_moved_before() {
+        let scene = Scene::new();
+        let mut lock: *mut sprag_lock = null_mut();
+        // SAFETY: as the contract asks: handles and variables of this test's own.
+        unsafe {
+            works(|error| {
+                sprag_lock_open(
+                    scene.space,
+                    c"a".as_ptr().cast(),
+                    1,
+                    0,
+                    &raw mut lock,
+                    error,
+                )
+            });
+            let (mut first, mut second): (sprag_hold, sprag_hold) = (zeroed(), zeroed());
+            assert!(
+                !sprag_hold_is_valid(&raw const first),
+                "zero bytes are empty"
+            );
+            works(|error| sprag_lock_acquire(lock, 0, &raw mut first, error));
+            let token = first.token;
+            (&raw mut second).copy_from_nonoverlapping(&raw const first, 1);
+            works(|error| sprag_hold_release(&raw mut second, error));
+            assert_eq!(second.token, 0);
+            let again = outcome(|error| sprag_hold_release(&raw mut second, error)).unwrap_err();
+            assert_eq!(again.status, SPRAG_ERROR_EMPTY);
+            assert_eq!(again.argument.as_deref(), Some("hold"));
+
+            works(|error| sprag_lock_acquire(lock, 0, &raw mut first, error));
+            assert_eq!(first.token, token + 1);
+            let mut detached = 0;
+            works(|error| sprag_hold_detach(&raw mut first, &raw mut detached, error));
+            assert_eq!((first.token, detached), (0, token + 1));
+            let renewed = outcome(|error| sprag_hold_renew(&raw mut first, error)).unwrap_err();
+            assert_eq!(renewed.status, SPRAG_ERROR_EMPTY);
+            works(|error| sprag_lock_release_token(lock, detached, error));
+            let lost =
+                outcome(|error| sprag_lock_release_token(lock, detached, error)).unwrap_err();
+            assert_eq!(lost.status, SPRAG_ERROR_LOST);
+            sprag_lock_close(lock);
+        }
+    }
+
+    #[test]
+    fn a_context_is_freed_once_and_only_if_it_was_taken() {
+        extern "C" fn free(context: *mut c_void) {
+            // SAFETY: it is the counter below.
+            unsafe { *context.cast::<u32>() += 1 };
+        }
+        let scene = Scene::new();
+        let mut freed = 0_u32;
+        let mut lock: *mut sprag_lock = null_mut();
+        // SAFETY: as the contract asks: handles and variables of this test's own.
+        unsafe {
+            works(|error| {
+                sprag_lock_open(
+                    scene.space,
+                    c"a".as_ptr().cast(),
+                    1,
+                    0,
+                    &raw mut lock,
+                    error,
+                )
+            });
+            let mut hold: sprag_hold = zeroed();
+            let mut options: sprag_keep_alive_options = zeroed();
+            options.size = size_of::<sprag_keep_alive_options>();
+            options.context = (&raw mut freed).cast();
+            options.free_context = Some(free);
+            let keep = |hold: *mut sprag_hold| {
+                outcome(|error| sprag_hold_keep_alive(hold, &raw const options, error))
+            };
+            assert!(keep(&raw mut hold).is_err() && keep(null_mut()).is_err());
+            works(|error| sprag_lock_acquire(lock, 0, &raw mut hold, error));
+            assert_eq!((keep(&raw mut hold), freed), (Ok(SPRAG_OK), 0));
+            assert_eq!(
+                (keep(&raw mut hold), freed),
+                (Ok(SPRAG_OK), 1),
+                "the first is replaced"
+            );
+            works(|error| sprag_hold_keep_alive(&raw mut hold, null(), error));
+            assert_eq!(freed, 2);
+            assert_eq!(keep(&raw mut hold), Ok(SPRAG_OK));
+            works(|error| sprag_hold_release(&raw mut hold, error));
+            assert_eq!(freed, 3);
+            sprag_lock_close(lock);
+        }
+    }
+
+    #[test]
+    fn keeping_a_lost_hold_alive_leaves_the_context_to_the_caller() {
+        extern "C" fn never(_: *mut c_void) {
+            unreachable!("the context was not taken");
+        }
+        let scene = Scene::new();
+        let mut lock: *mut sprag_lock = null_mut();
+        // SAFETY: as the contract asks: handles and variables of this test's own.
+        unsafe {
+            works(|error| {
+                sprag_lock_open(
+                    scene.space,
+                    c"a".as_ptr().cast(),
+                    1,
+                    0,
+                    &raw mut lock,
+                    error,
+                )
+            });
+            let mut hold: sprag_hold = zeroed();
+            works(|error| sprag_lock_acquire(lock, 0, &raw mut hold, error));
+            scene.advance(31 * crate::lock::SPRAG_SECOND);
+            let mut options: sprag_keep_alive_options = zeroed();
+            options.size = size_of::<sprag_keep_alive_options>();
+            options.free_context = Some(never);
+            let lost =
+                outcome(|error| sprag_hold_keep_alive(&raw mut hold, &raw const options, error));
+            assert_eq!(lost.unwrap_err().status, SPRAG_ERROR_LOST);
+            let _ = outcome(|error| sprag_hold_release(&raw mut hold, error));
+            sprag_lock_close(lock);
+        }
+    }
+}
