@@ -21,15 +21,15 @@ use crate::lock::{
     sprag_lock_release_token, sprag_lock_renew_token,
 };
 use crate::owner::{sprag_owner, sprag_owner_close, sprag_owner_open};
-use crate::space::{sprag_space, sprag_space_close};
+use crate::space::{sprag_space, sprag_space_close, sprag_space_open};
 use crate::status::sprag_status::{
     self, SPRAG_BUSY, SPRAG_ERROR_EMPTY, SPRAG_ERROR_PANICKED, SPRAG_ERROR_POISONED, SPRAG_OK,
     SPRAG_REFUSED,
 };
 use sprag_core::sync::steps;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::mem::zeroed;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 use scene::*;
 
@@ -285,7 +285,7 @@ const CALLS: &[Call] = &[
 ];
 
 /// No more plays of a call than about so many: the longest go through tables, where many steps are alike.
-const PLAYS_MAX: u64 = 150;
+const PLAYS_MAX: u64 = 100;
 
 /// Makes a call that panics before step `at`, if it gets there; how many steps it took.
 fn play((name, ready): &Call, at: u64) -> u64 {
@@ -322,7 +322,11 @@ fn close(scene: &Scene) {
 }
 
 fn others_go_on(scene: &Scene, when: &str) {
-    let theirs = scene.theirs as usize;
+    others_go_on_in(scene.theirs, when);
+}
+
+fn others_go_on_in(theirs: *mut sprag_space, when: &str) {
+    let theirs = theirs as usize;
     let others = std::thread::spawn(move || go_on(theirs as *mut sprag_space));
     assert!(others.join().is_ok(), "{when}");
 }
@@ -372,10 +376,9 @@ fn check_region(url: &str, when: &str) {
     }
 }
 
-// property 15, property 16
-#[test]
-fn a_panic_at_any_step_of_a_call_is_a_status_that_poisons_its_handle_alone() {
-    for call in CALLS.iter().chain(nouns::CALLS) {
+/// Makes each of these calls, and has it panic at each of its steps.
+fn play_all(calls: &[Call]) {
+    for call in calls {
         let length = play(call, u64::MAX);
         assert!(length > 0, "{} takes no step", call.0);
         let stride = length / PLAYS_MAX + 1;
@@ -384,6 +387,18 @@ fn a_panic_at_any_step_of_a_call_is_a_status_that_poisons_its_handle_alone() {
         });
         println!("{}: {} of {length} steps", call.0, length.div_ceil(stride));
     }
+}
+
+// property 15, property 16
+#[test]
+fn a_panic_at_any_step_of_a_call_is_a_status_that_poisons_its_handle_alone() {
+    play_all(CALLS);
+}
+
+// property 15, property 16
+#[test]
+fn a_panic_at_any_step_of_a_call_on_another_noun_is_no_other() {
+    play_all(nouns::CALLS);
 }
 
 // property 15, property 16
@@ -412,5 +427,45 @@ fn a_panic_at_any_step_of_a_close_stays_inside() {
     assert!(length > 0);
     for at in (1..=length).step_by((length / PLAYS_MAX + 1) as usize) {
         close_at(at);
+    }
+}
+
+// property 15, property 16
+#[test]
+fn a_panic_at_any_step_of_an_open_leaves_a_region_that_others_open() {
+    let open_at = |at, is_new: bool| {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("shm:{}/region", directory.path().display());
+        let others = (!is_new).then(|| scene::open(&url));
+        let c_url = CString::new(url.clone()).unwrap();
+        let mut space = null_mut();
+        let to = &raw mut space;
+        steps::arm_panic(at);
+        // SAFETY: what is pointed at is a variable here.
+        let opens = |error| unsafe { sprag_space_open(c_url.as_ptr(), null(), to, error) };
+        let (status, message) = outcome(opens);
+        let taken = steps::disarm();
+        if status == SPRAG_ERROR_PANICKED {
+            assert!(space.is_null(), "{message}");
+        } else {
+            assert_eq!((status, taken < at), (SPRAG_OK, true), "{message}");
+        }
+        // SAFETY: NULL, or open and used by nobody any more.
+        unsafe { sprag_space_close(space) };
+        let when = format!("open, step {at}");
+        check_region(&url, &when);
+        if let Some(others) = others {
+            others_go_on_in(others, &when);
+            // SAFETY: it is open, and used by nobody any more.
+            unsafe { sprag_space_close(others) };
+        }
+        taken
+    };
+    for is_new in [true, false] {
+        let length = open_at(u64::MAX, is_new);
+        assert!(length > 0);
+        for at in (1..=length).step_by((length / PLAYS_MAX + 1) as usize) {
+            open_at(at, is_new);
+        }
     }
 }
