@@ -320,7 +320,7 @@ class Lock:
     @overload
     def acquire_async(self, timeout: _Seconds | None = None) -> Coroutine[Any, Any, Hold | None]:
         """Acquires it when awaited: without a trip through the loop if it is free. Cancelling leaves nothing held or
-        queued. asyncio and its like only. Not for an owner's wait for several locks, a partition or the table."""
+        queued. asyncio and its like only."""
 
     def __enter__(self) -> Hold: ...
     def __exit__(
