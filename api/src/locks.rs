@@ -117,7 +117,7 @@ impl<'s> Locks<'s> {
 
     /// [`acquire`](Self::acquire) as a future, as [`Lock::acquire_async`](crate::Lock::acquire_async).
     pub fn acquire_async(&self) -> AcquireAll<'s> {
-        AcquireAll::new(self.clone())
+        AcquireAll::new(self.clone(), Vec::new())
     }
 
     /// Takes all the locks while the owner has `holds`.

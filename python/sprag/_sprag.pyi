@@ -59,7 +59,7 @@ def open(
     create: bool = True,
     group_shared: bool = False,
     session: bool = True,
-    share_percent: int | None = None,
+    share_percent: int = 75,
     caps: Caps | None = None,
     clock: ManualClock | None = None,
 ) -> Space:
@@ -72,7 +72,7 @@ def open(
     - `create`: whether to create the region if there is none, or raise `PlaceError`.
     - `group_shared`: whether the group may use the region too, mode 0660 instead of 0600.
     - `session`: without one, it is enough to look, to break, and to release and renew by token.
-    - `share_percent`: how much of each cap of a shared region this session may fill, 1 to 100; 75 if not said.
+    - `share_percent`: how much of each cap of a shared region this session may fill, 1 to 100.
     - `caps`: of the region, if this call creates it.
     - `clock`: one that a test moves by hand; `mem:` only.
 
@@ -320,7 +320,7 @@ class Lock:
     @overload
     def acquire_async(self, timeout: _Seconds | None = None) -> Coroutine[Any, Any, Hold | None]:
         """Acquires it when awaited: without a trip through the loop if it is free. Cancelling leaves nothing held or
-        queued. asyncio and its like only. Not for an owner's wait for several locks, a partition or the table."""
+        queued. asyncio and its like only."""
 
     def __enter__(self) -> Hold: ...
     def __exit__(

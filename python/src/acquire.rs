@@ -11,7 +11,7 @@
 //! the task is resumed only once there is an outcome.
 
 use crate::entered::Who;
-use crate::error::{OrRaise, plain};
+use crate::error::OrRaise;
 use crate::lock::{Acquirer, Lock};
 use crate::reactor::Reactor;
 use crate::semaphore::Semaphore;
@@ -95,7 +95,7 @@ impl Acquire {
         }
     }
 
-    fn acquiring(&self) -> sprag::Result<Option<Acquiring>> {
+    fn acquiring(&self) -> sprag::Result<Acquiring> {
         match &self.of {
             Of::Lock(lock) => lock.get().acquirer().source().acquire_async(),
             Of::Semaphore(semaphore, permits) => semaphore.get().source(*permits).acquire_async(),
@@ -142,10 +142,7 @@ impl Acquire {
         if timeout == Some(0.0) {
             return this.finish(py, Ok(None));
         }
-        let Some(mut acquiring) = this.acquiring().or_raise(py)? else {
-            let text = "an owner's wait for several locks, a partition or the table has no awaitable form; use a thread";
-            return Err(plain(py, "UnsupportedError", text));
-        };
+        let mut acquiring = this.acquiring().or_raise(py)?;
         let (event_loop, reactor) = Reactor::of_running_loop(py)?;
         let (id, waker) = reactor.get().register(slf);
         if let Some(outcome) = poll(&mut acquiring, &waker) {

@@ -224,7 +224,7 @@ impl Lock {
     }
 
     /// Acquires it when awaited: without a trip through the loop if it is free. Cancelling leaves nothing held or
-    /// queued. asyncio and its like only. Not for an owner's wait for several locks, a partition or the table.
+    /// queued. asyncio and its like only.
     #[pyo3(signature = (timeout=None))]
     fn acquire_async(
         slf: Bound<'_, Self>,

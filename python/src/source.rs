@@ -103,9 +103,9 @@ impl Source {
         }
     }
 
-    /// Takes it as a future; `None` for what there is none of.
-    pub(crate) fn acquire_async(&self) -> Result<Option<Acquiring>> {
-        Ok(Some(match self {
+    /// Takes it as a future.
+    pub(crate) fn acquire_async(&self) -> Result<Acquiring> {
+        Ok(match self {
             Self::Lock {
                 lock,
                 is_shared: false,
@@ -125,8 +125,15 @@ impl Source {
                 };
                 Box::pin(async { Ok(AnyHold::Owner(Box::new(owner.await?))) })
             }
-            Self::SeveralOf(..) | Self::CoarseOf(..) => return Ok(None),
-        }))
+            Self::SeveralOf(locks, owner) => {
+                let all = locks.acquire_for_async(owner);
+                Box::pin(async { Ok(AnyHold::AllOf(Box::new(all.await?))) })
+            }
+            Self::CoarseOf(lock, owner) => {
+                let one = lock.acquire_for_async(owner);
+                Box::pin(async { Ok(AnyHold::OneOf(Box::new(one.await?))) })
+            }
+        })
     }
 
     /// Who holds it and who waits for it: of several locks, what is known of each. `None` for what is asked in

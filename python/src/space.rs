@@ -42,14 +42,17 @@ pub(crate) struct Space {
 /// - `create`: whether to create the region if there is none, or raise `PlaceError`.
 /// - `group_shared`: whether the group may use the region too, mode 0660 instead of 0600.
 /// - `session`: without one, it is enough to look, to break, and to release and renew by token.
-/// - `share_percent`: how much of each cap of a shared region this session may fill, 1 to 100; 75 if not said.
+/// - `share_percent`: how much of each cap of a shared region this session may fill, 1 to 100.
 /// - `caps`: of the region, if this call creates it.
 /// - `clock`: one that a test moves by hand; `mem:` only.
 ///
 /// Costs some dozen system calls; a region that another process is resizing or making is waited for, for up to 10
 /// s. A process that was forked from one with an open space gets `ForkedError` until it opens its own.
 #[pyfunction]
-#[pyo3(signature = (url, *, create=true, group_shared=false, session=true, share_percent=None, caps=None, clock=None))]
+#[pyo3(
+    signature = (url, *, create=true, group_shared=false, session=true, share_percent=None, caps=None, clock=None),
+    text_signature = "(url, *, create=True, group_shared=False, session=True, share_percent=75, caps=None, clock=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "each is an option by its name")]
 pub(crate) fn open(
     py: Python<'_>,

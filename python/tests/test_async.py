@@ -243,11 +243,19 @@ def test_an_owner_tells_a_deadlock_to_the_task(space: sprag.Space) -> None:
     asyncio.run(main())
 
 
-def test_what_has_no_awaitable_form_says_so(space: sprag.Space) -> None:
+def test_an_owner_awaits_several_locks_and_the_table(space: sprag.Space) -> None:
     async def main() -> None:
         owner = space.owner()
-        with space.lock("a"), pytest.raises(sprag.UnsupportedError):
-            await owner.table().acquire_async()
+        async with owner.locks(["a", "b"]) as both:
+            assert len(both.tokens) == 2
+            with pytest.raises(sprag.DeadlockError):
+                await owner.table().acquire_async()
+        for wanted in (owner.locks(["a", "b"]), owner.table()):
+            with space.lock("a") as held:
+                task = asyncio.create_task(wanted.acquire_async())
+                await asyncio.sleep(0)
+                assert not task.done() and held.is_held()
+            (await task).release()
 
     asyncio.run(main())
 

@@ -3,6 +3,7 @@
 use super::{HoldAll, Locks};
 use crate::Result;
 use crate::background::Wait;
+use sprag_core::lock::Grant;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,12 +14,18 @@ use std::task::{Context, Poll};
 #[must_use = "futures do nothing unless polled"]
 pub struct AcquireAll<'s> {
     locks: Locks<'s>,
+    /// What the owner holds meanwhile.
+    holds: Vec<Grant>,
     wait: Option<Wait>,
 }
 
 impl<'s> AcquireAll<'s> {
-    pub(super) fn new(locks: Locks<'s>) -> Self {
-        Self { locks, wait: None }
+    pub(crate) fn new(locks: Locks<'s>, holds: Vec<Grant>) -> Self {
+        Self {
+            locks,
+            holds,
+            wait: None,
+        }
     }
 }
 
@@ -27,7 +34,7 @@ impl<'s> Future for AcquireAll<'s> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let want = this.locks.want(&[]);
+        let want = this.locks.want(&this.holds);
         if this.wait.is_none() {
             if let Some(hold) = this.locks.get_at_once()? {
                 return Poll::Ready(Ok(hold));

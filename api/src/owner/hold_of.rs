@@ -1,9 +1,10 @@
 //! Holds of locks that are not re-entrant, of which an owner knows so that deadlocks are found.
 
 use super::Owner;
-use crate::{CoarseLock, Hold, HoldAll, Locks, Result};
+use crate::{AcquireAll, CoarseLock, Hold, HoldAll, Locks, Result};
 use sprag_core::lock::Grant;
 use std::fmt;
+use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
@@ -85,6 +86,22 @@ impl<'s> CoarseLock<'s> {
             HoldOf::new(owner, hold, Some(grant))
         }))
     }
+
+    /// [`acquire_for`](Self::acquire_for) without an end, as a future.
+    pub fn acquire_for_async(
+        &self,
+        owner: &Owner,
+    ) -> impl Future<Output = Result<HoldOf<Hold<'s>>>> + Send + use<'s> {
+        let (coarse, owner) = (self.clone(), owner.clone());
+        async move {
+            let lock = coarse.lock();
+            lock.check_owner(&owner)?;
+            // What it holds when it begins to wait.
+            let hold = lock.get_async(coarse.wants(), owner.grants()).await?;
+            let grant = hold.grant();
+            Ok(HoldOf::new(&owner, hold, Some(grant)))
+        }
+    }
 }
 
 impl<'s> Locks<'s> {
@@ -102,5 +119,21 @@ impl<'s> Locks<'s> {
             let grant = hold.grant();
             HoldOf::new(owner, hold, grant)
         }))
+    }
+
+    /// [`acquire_for`](Self::acquire_for) without an end, as a future.
+    pub fn acquire_for_async(
+        &self,
+        owner: &Owner,
+    ) -> impl Future<Output = Result<HoldOf<HoldAll<'s>>>> + Send + use<'s> {
+        let (locks, owner) = (self.clone(), owner.clone());
+        async move {
+            locks.check_owner(&owner)?;
+            // What it holds when it begins to wait.
+            let holds = owner.grants();
+            let hold = AcquireAll::new(locks, holds).await?;
+            let grant = hold.grant();
+            Ok(HoldOf::new(&owner, hold, grant))
+        }
     }
 }

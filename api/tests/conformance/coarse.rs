@@ -1,5 +1,6 @@
 //! Locks of partitions, of the table and of several keys at once, and deadlocks among owners.
 
+use super::block_on::block_on;
 use super::tier::Tier;
 use super::{until, waiters};
 use sprag::Error;
@@ -176,4 +177,25 @@ pub(crate) fn a_deadlock_over_a_partition_and_several_locks_is_told(tier: &impl 
     let error = two.lock("a").unwrap().acquire().unwrap_err();
     assert!(matches!(error, Error::Deadlock { .. }), "{error}");
     drop(held);
+}
+
+// property 14
+pub(crate) fn futures_of_an_owner_find_deadlocks_too(tier: &impl Tier) {
+    let space = tier.space();
+    let owner = space.owner();
+    let several = space.locks(["a", "b"]).unwrap();
+    let table = space.table().unwrap();
+    let held = block_on(several.acquire_for_async(&owner)).unwrap();
+    assert_eq!(held.tokens().len(), 2);
+    let error = block_on(table.acquire_for_async(&owner)).unwrap_err();
+    assert!(matches!(error, Error::Deadlock { .. }), "{error}");
+    drop(held);
+    let held = block_on(table.acquire_for_async(&owner)).unwrap();
+    let error = block_on(several.acquire_for_async(&owner)).unwrap_err();
+    assert!(matches!(error, Error::Deadlock { .. }), "{error}");
+    drop(held);
+    let other = sprag::Space::open("mem:").unwrap().owner();
+    let error = block_on(table.acquire_for_async(&other)).map(drop);
+    assert!(matches!(error, Err(Error::NotHere { .. })), "{error:?}");
+    assert!(space.table().unwrap().try_acquire().unwrap().is_some());
 }

@@ -144,6 +144,7 @@ macro_rules! cases {
                 numbers_of_locks_and_partitions_out_of_bounds_are_errors,
                 owners_that_wait_for_each_other_are_told,
                 a_deadlock_over_a_partition_and_several_locks_is_told,
+                futures_of_an_owner_find_deadlocks_too,
             ]
         );
         $crate::conformance::instantiate!(
