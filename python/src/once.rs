@@ -220,8 +220,10 @@ impl Attempt {
         py: Python<'_>,
         ask: impl FnOnce(&mut sprag::Attempt<'static>) -> sprag::Result<T>,
     ) -> PyResult<T> {
-        match &mut *self.own.lock() {
-            Some(attempt) => ask(attempt).or_raise(py),
+        // Without the mutex again before anything is raised: that runs code of Python's, and lets other threads run.
+        let asked = self.own.lock().as_mut().map(ask);
+        match asked {
+            Some(answer) => answer.or_raise(py),
             None => Err(released(py, "attempt", self.token)),
         }
     }
@@ -276,17 +278,22 @@ impl Attempt {
     #[pyo3(signature = (result, keep_for))]
     fn finish(&self, py: Python<'_>, result: &[u8], keep_for: &Bound<'_, PyAny>) -> PyResult<()> {
         let keep_for = duration("keep_for", keep_for)?;
-        let mut attempt = self.own.lock();
-        let Some(own) = &mut *attempt else {
-            return Err(released(py, "attempt", self.token));
+        let finished = {
+            let mut attempt = self.own.lock();
+            let finished = attempt.as_mut().map(|own| own.finish(result, keep_for));
+            // With an argument out of its bounds, or no room for the result, it goes on.
+            if matches!(
+                finished,
+                Some(Ok(()) | Err(sprag::Error::AttemptLost { .. }))
+            ) {
+                *attempt = None;
+            }
+            finished
         };
-        let finished = own.finish(result, keep_for);
-        // With an argument out of its bounds, or no room for the result, it goes on.
-        if matches!(finished, Ok(()) | Err(sprag::Error::AttemptLost { .. })) {
-            *attempt = None;
+        match finished {
+            Some(finished) => finished.or_raise(py),
+            None => Err(released(py, "attempt", self.token)),
         }
-        drop(attempt);
-        finished.or_raise(py)
     }
 
     /// Frees the key at once, as if this attempt had not been.

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import sprag
+from sprag import _errors
 
 
 def test_a_semaphore_has_so_many_permits(space: sprag.Space) -> None:
@@ -233,6 +234,33 @@ def test_a_result_that_is_too_long_leaves_the_attempt_as_it_is(space: sprag.Spac
     with pytest.raises(sprag.BoundsError):
         attempt.finish(b"x" * 100_000, keep_for=60)
     attempt.finish(b"short", keep_for=60)
+
+
+@pytest.mark.parametrize("name", ["LostError", "ReleasedError"])
+def test_an_attempt_can_be_asked_while_it_raises(
+    monkeypatch: pytest.MonkeyPatch, clock: sprag.ManualClock, clocked: sprag.Space, name: str
+) -> None:
+    """An error is made by code of Python's, in the midst of which other threads may run and ask the attempt."""
+    attempt = clocked.once("a").begin(1)
+    assert isinstance(attempt, sprag.Attempt)
+    asked: list[bool] = []
+    error = getattr(_errors, name)
+
+    def ask(*args: object, **details: object) -> object:
+        thread = threading.Thread(target=lambda: asked.append(attempt.is_held()))
+        thread.start()
+        thread.join()
+        return error(*args, **details)
+
+    monkeypatch.setattr(_errors, name, ask)
+    if name == "ReleasedError":
+        attempt.abandon()
+    else:
+        clock.advance(1)
+    for call in (lambda: attempt.extend(1), lambda: attempt.finish(b"", keep_for=1)):
+        with pytest.raises((sprag.LostError, sprag.ReleasedError)):
+            call()
+    assert asked == [False, False]
 
 
 def test_a_fence_rejects_older_tokens(space: sprag.Space) -> None:
