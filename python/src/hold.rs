@@ -2,7 +2,7 @@
 //! task.
 
 use crate::entered::Who;
-use crate::error::{OrRaise, plain, released};
+use crate::error::{OrRaise, plain, raised, released};
 use crate::lost;
 use crate::number::{duration, seconds, timeout};
 use crate::source::AnyHold;
@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use sprag::KeepAlive;
+use sprag::host::fork::fork_id;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct Hold {
     token: AtomicU64,
     /// The number of the thread that waits for an upgrade and has the state meanwhile; 0 for none.
     upgrader: AtomicUsize,
+    /// The process that it was made in.
+    fork_id: u64,
     on_lost: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -43,6 +46,7 @@ impl Hold {
             token: AtomicU64::new(hold.token()),
             state: Mutex::new(State::Held(hold)),
             upgrader: AtomicUsize::new(0),
+            fork_id: fork_id(),
             on_lost: Mutex::new(None),
         }
     }
@@ -86,6 +90,8 @@ impl Hold {
             })?;
             match asked {
                 Some(answer) => return Ok(answer),
+                // Whoever has the state is a thread of the process that this one was forked from: it never ends.
+                None if self.fork_id != fork_id() => return Err(raised(py, &sprag::Error::Forked)),
                 None => py.check_signals()?,
             }
         }
