@@ -69,6 +69,12 @@ def test_a_cost_out_of_bounds_is_refused(space: sprag.Space, cost: int) -> None:
     assert (raised.value.minimum, raised.value.maximum) == (0, 2**64 - 1)
 
 
+def test_a_number_that_python_does_not_write_is_refused_all_the_same(space: sprag.Space) -> None:
+    with pytest.raises(sprag.BoundsError, match="^cost is a number of too many digits; it must") as raised:
+        space.limiter("api", "1/s").hit("a", 10**5000)
+    assert raised.value.value == 10**5000
+
+
 def test_another_limit_is_an_error_that_tells_both(space: sprag.Space) -> None:
     space.limiter("api", "100/minute")
     with pytest.raises(sprag.LimitDiffersError, match="update=True") as raised:
