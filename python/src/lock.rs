@@ -19,8 +19,7 @@ use std::time::Duration;
 ///
 /// `with lock as hold:` and `async with lock as hold:` acquire it, waiting in first-come order, and release it at
 /// the end; `LostError` then if the hold was lost meanwhile, unless the body raised something itself. One object
-/// serves any number of threads and tasks: each leaves its block with its own hold. (Greenlets that share a lock
-/// with each other in one thread do better with `with lock.acquire() as hold:`.)
+/// serves any number of threads, tasks and greenlets: each leaves its block with its own hold.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Lock {
     acquirer: Acquirer,
@@ -110,7 +109,7 @@ impl Acquirer {
             None => self.wait_to_enter(py)?,
         };
         let hold = self.hold(py, hold)?;
-        self.entered.push(&hold, || Ok(Who::thread()))?;
+        self.entered.push(&hold, || Ok(Who::here(py)))?;
         Ok(hold)
     }
 
@@ -220,7 +219,7 @@ impl Lock {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+        self.acquirer.exit(py, kind, || Ok(Who::here(py)))
     }
 
     /// Acquires it when awaited: without a trip through the loop if it is free. Cancelling leaves nothing held or

@@ -74,7 +74,7 @@ impl Semaphore {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+        self.acquirer.exit(py, kind, || Ok(Who::here(py)))
     }
 
     /// Takes `permits` at once when awaited, as `Lock.acquire_async`.

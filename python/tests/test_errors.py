@@ -70,7 +70,7 @@ def test_a_cost_out_of_bounds_is_refused(space: sprag.Space, cost: int) -> None:
 
 
 def test_a_number_that_python_does_not_write_is_refused_all_the_same(space: sprag.Space) -> None:
-    with pytest.raises(sprag.BoundsError, match="^cost is a number of too many digits; it must") as raised:
+    with pytest.raises(sprag.BoundsError, match="^cost is a number of too many digits; ") as raised:
         space.limiter("api", "1/s").hit("a", 10**5000)
     assert raised.value.value == 10**5000
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Callable
 
+import greenlet  # type: ignore[import-untyped]
 import pytest
 
 import sprag
@@ -26,6 +29,34 @@ def test_a_semaphore_has_so_many_permits(space: sprag.Space) -> None:
     with connections, pytest.raises(sprag.LimitDiffersError) as raised:
         space.semaphore("connections", 4).acquire()
     assert (raised.value.existing, raised.value.asked) == (3, 4)
+
+
+def test_greenlets_and_tasks_of_one_thread_leave_with_their_own_permits(space: sprag.Space) -> None:
+    """One semaphore object, entered by several in one thread, and left by the first one first."""
+    semaphore = space.semaphore("a", 9)
+    held: list[bool] = []
+
+    def work() -> None:
+        with semaphore as permit:
+            greenlet.getcurrent().parent.switch()
+            held.append(permit.is_held())
+
+    workers = [greenlet.greenlet(work) for _ in range(3)]
+    for _ in ("enter", "leave"):
+        for worker in workers:
+            worker.switch()
+    assert held == [True] * 3
+
+    async def wait() -> None:
+        with semaphore as permit:
+            await asyncio.sleep(0)
+            held.append(permit.is_held())
+
+    async def main() -> None:
+        await asyncio.gather(*(wait() for _ in range(3)))
+
+    asyncio.run(main())
+    assert held == [True] * 6
 
 
 def test_a_concurrency_limiter_has_permits_for_each_key(space: sprag.Space) -> None:
@@ -244,7 +275,7 @@ def test_an_attempt_can_be_asked_while_it_raises(
     attempt = clocked.once("a").begin(1)
     assert isinstance(attempt, sprag.Attempt)
     asked: list[bool] = []
-    error = getattr(_errors, name)
+    error: Callable[..., object] = getattr(_errors, name)
 
     def ask(*args: object, **details: object) -> object:
         thread = threading.Thread(target=lambda: asked.append(attempt.is_held()))
@@ -257,9 +288,10 @@ def test_an_attempt_can_be_asked_while_it_raises(
         attempt.abandon()
     else:
         clock.advance(1)
-    for call in (lambda: attempt.extend(1), lambda: attempt.finish(b"", keep_for=1)):
-        with pytest.raises((sprag.LostError, sprag.ReleasedError)):
-            call()
+    with pytest.raises((sprag.LostError, sprag.ReleasedError)):
+        attempt.extend(1)
+    with pytest.raises((sprag.LostError, sprag.ReleasedError)):
+        attempt.finish(b"", keep_for=1)
     assert asked == [False, False]
 
 
