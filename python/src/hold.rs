@@ -260,6 +260,9 @@ impl Hold {
             Some(at_most) => duration("at_most", at_most)?,
             None => KeepAlive::default().at_most,
         };
+        if let Some(on_lost) = on_lost {
+            lost::check_callable(on_lost)?;
+        }
         Self::keep(slf, at_most, on_lost)
     }
 

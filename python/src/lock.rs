@@ -4,6 +4,7 @@ use crate::acquire::{Acquire, Completed, Of};
 use crate::entered::{Entered, Who};
 use crate::error::{OrRaise, plain};
 use crate::hold::{Hold, leave};
+use crate::lost::check_callable;
 use crate::number::{seconds, timeout, whole};
 use crate::source::{AnyHold, Source};
 use crate::text::told;
@@ -41,8 +42,15 @@ pub(crate) struct Keep {
 }
 
 impl Keep {
-    pub(crate) fn new(is_alive: bool, on_lost: Option<Py<PyAny>>) -> Self {
-        Self { is_alive, on_lost }
+    pub(crate) fn new(
+        py: Python<'_>,
+        is_alive: bool,
+        on_lost: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        if let Some(on_lost) = &on_lost {
+            check_callable(on_lost.bind(py))?;
+        }
+        Ok(Self { is_alive, on_lost })
     }
 }
 

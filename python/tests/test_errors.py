@@ -60,6 +60,15 @@ def test_other_types_than_times_are_type_errors(space: sprag.Space, wrong: Any) 
         hold.extend(wrong)
 
 
+def test_what_cannot_be_called_back_is_refused_before_there_is_a_loss(space: sprag.Space) -> None:
+    wrong: Any = "on_lost"
+    for make in (space.lock, space.owner().lock, space.concurrency("a", 1).key):
+        with pytest.raises(TypeError, match="on_lost must be a function of the hold, not str"):
+            make("a", on_lost=wrong)
+    with space.lock("a") as hold, pytest.raises(TypeError, match="on_lost must be a function"):
+        hold.keep_alive(on_lost=wrong)
+
+
 @pytest.mark.parametrize("cost", [-1, 2**64, 10**40])
 def test_a_cost_out_of_bounds_is_refused(space: sprag.Space, cost: int) -> None:
     with pytest.raises(sprag.BoundsError) as raised:
