@@ -6,7 +6,7 @@ use crate::error::OrRaise;
 use crate::hold::Hold;
 use crate::info;
 use crate::lock::{Acquirer, Keep};
-use crate::number::{seconds, timeout, ttl_of, whole, whole_u32};
+use crate::number::{self, seconds, timeout, ttl_of, whole};
 use crate::source::{AnyHold, Source};
 use crate::text::{bytes_of, told};
 use pyo3::prelude::*;
@@ -56,7 +56,7 @@ impl Semaphore {
         blocking: bool,
         timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, Hold>>> {
-        let permits = permits.map_or(Ok(1), |permits| whole_u32("permits", permits, 0))?;
+        let permits = permits.map_or(Ok(1), number::permits)?;
         self.acquirer
             .acquire(py, &self.source(permits), blocking, timeout)
     }
@@ -84,7 +84,7 @@ impl Semaphore {
         permits: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Acquire> {
-        let permits = permits.map_or(Ok(1), |permits| whole_u32("permits", permits, 0))?;
+        let permits = permits.map_or(Ok(1), number::permits)?;
         let timeout = self::timeout(timeout)?.map(seconds);
         Ok(Acquire::new(
             Of::Semaphore(slf.unbind(), permits),

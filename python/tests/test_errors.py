@@ -84,6 +84,27 @@ def test_a_number_that_python_does_not_write_is_refused_all_the_same(space: spra
     assert raised.value.value == 10**5000
 
 
+@pytest.mark.parametrize("below_or_above", [-1, 1])
+def test_bounds_are_those_that_hold(space: sprag.Space, below_or_above: int) -> None:
+    def out_of(minimum: int, maximum: int) -> int:
+        return minimum - 1 if below_or_above < 0 else maximum + 1
+
+    last, most = space.partitions - 1, 2**24 - 1
+    for argument, minimum, maximum, call in (
+        ("partition", 0, last, space.partition),
+        ("partition", 0, last, space.owner().partition),
+        ("permits", 1, most, lambda number: space.semaphore("a", number)),
+        ("permits", 1, most, lambda number: space.concurrency("a", number)),
+        ("permits", 1, most, space.semaphore("a", most).acquire),
+        ("share_percent", 1, 100, lambda number: sprag.open("mem:", share_percent=number)),
+    ):
+        with pytest.raises(sprag.BoundsError) as raised:
+            call(out_of(minimum, maximum))
+        error = raised.value
+        assert (error.argument, error.minimum, error.maximum) == (argument, minimum, maximum)
+        call(maximum)
+
+
 def test_another_limit_is_an_error_that_tells_both(space: sprag.Space) -> None:
     space.limiter("api", "100/minute")
     with pytest.raises(sprag.LimitDiffersError, match="update=True") as raised:
