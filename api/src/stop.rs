@@ -87,7 +87,9 @@ pub(crate) fn check() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::{Error, KeepAlive, Owner, Space};
-    use std::time::Duration;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     type Waits<'a> = Vec<(&'a str, Box<dyn FnMut() -> Result<(), Error> + 'a>)>;
 
@@ -182,6 +184,39 @@ mod tests {
         assert!(matches!(waited, Err(Error::Stopped)));
         drop(taken);
         assert!(lock.acquire().is_ok());
+    }
+
+    #[test]
+    fn one_who_is_woken_all_the_time_is_asked_meanwhile() {
+        let space = Space::open("mem:").unwrap();
+        let owner = space.owner();
+        let taken = space.lock("a").unwrap().acquire().unwrap();
+        let is_asked = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| owner.lock("a").unwrap().acquire().map(drop));
+            while space.inspect("a").unwrap()[0].waiters == 0 {
+                thread::yield_now();
+            }
+            let busy = scope.spawn(|| {
+                let other = owner.lock("b").unwrap();
+                // Far longer than between two looks.
+                let end = Instant::now() + Duration::from_secs(10);
+                while !is_asked.load(Relaxed) && Instant::now() < end {
+                    drop(other.acquire().unwrap());
+                }
+                is_asked.load(Relaxed)
+            });
+            let waited = super::interruptible(
+                || {
+                    is_asked.store(true, Relaxed);
+                    true
+                },
+                || owner.lock("a").unwrap().acquire().map(drop),
+            );
+            assert!(matches!(waited, Err(Error::Stopped)));
+            assert!(busy.join().unwrap(), "asked only once it was quiet");
+            drop(taken);
+        });
     }
 
     #[test]
