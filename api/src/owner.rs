@@ -125,6 +125,35 @@ struct Beneath {
     serial: u64,
 }
 
+/// That a lock is being acquired. Dropped, also by a panic, nobody acquires it any more.
+struct Acquiring<'a> {
+    shared: &'a Shared,
+    name: &'a [u8],
+}
+
+impl Drop for Acquiring<'_> {
+    fn drop(&mut self) {
+        self.shared.held.lock().remove(self.name);
+        self.shared.tell_changed();
+    }
+}
+
+/// A hold that is being upgraded. Dropped, also by a panic, it is the owner's again.
+struct Upgrading<'a> {
+    shared: &'a Shared,
+    name: &'a [u8],
+    beneath: Option<Beneath>,
+}
+
+impl Drop for Upgrading<'_> {
+    fn drop(&mut self) {
+        let beneath = self.beneath.take().map(Held::By);
+        let entry = beneath.map(|beneath| (self.name.to_vec(), beneath));
+        self.shared.held.lock().extend(entry);
+        self.shared.tell_changed();
+    }
+}
+
 /// What one who comes for a lock finds of its owner.
 enum Entry<'o> {
     /// The owner has it, and one more depth now.
@@ -309,7 +338,13 @@ impl<'o> OwnerLock<'o> {
             }
         }
         drop(held);
-        self.settle(self.acquire_first(wants, give_up_at))
+        let acquiring = Acquiring {
+            shared,
+            name: &self.name,
+        };
+        let acquired = self.acquire_first(wants, give_up_at);
+        std::mem::forget(acquiring);
+        self.settle(acquired)
     }
 
     /// What the owner has of the lock. One who is first must [`settle`](Self::settle).
@@ -564,7 +599,7 @@ impl OwnerHold<'_> {
         self.owner.space.inner.check_process()?;
         let holds = self.owner.grants();
         let mut held = self.held()?;
-        let mut beneath = match held.remove(&self.name) {
+        let beneath = match held.remove(&self.name) {
             Some(Held::By(beneath)) if beneath.serial == self.serial => beneath,
             other => {
                 held.extend(other.map(|other| (self.name.clone(), other)));
@@ -573,14 +608,15 @@ impl OwnerHold<'_> {
         };
         held.insert(self.name.clone(), Held::Upgrading);
         drop(held);
-        let asked = ask(&mut beneath.hold, &holds);
-        let shared = &*self.owner.shared;
-        shared
-            .held
-            .lock()
-            .insert(self.name.clone(), Held::By(beneath));
-        shared.tell_changed();
-        asked
+        let mut upgrading = Upgrading {
+            shared: &self.owner.shared,
+            name: &self.name,
+            beneath: Some(beneath),
+        };
+        match &mut upgrading.beneath {
+            Some(beneath) => ask(&mut beneath.hold, &holds),
+            None => Err(Error::lost(Some(&self.name), self.token)),
+        }
     }
 
     fn end(&mut self) -> Result<()> {

@@ -87,6 +87,7 @@ pub(crate) fn check() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::{Error, KeepAlive, Owner, Space};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::thread;
     use std::time::{Duration, Instant};
@@ -217,6 +218,26 @@ mod tests {
             assert!(busy.join().unwrap(), "asked only once it was quiet");
             drop(taken);
         });
+    }
+
+    #[test]
+    fn a_question_that_panics_leaves_the_owner_what_it_had() {
+        fn panics(wait: impl FnOnce()) {
+            let waited = AssertUnwindSafe(|| super::interruptible(|| panic!("as asked"), wait));
+            assert!(catch_unwind(waited).is_err());
+            assert!(!super::is_installed());
+        }
+        let space = Space::open("mem:").unwrap();
+        let owner = space.owner();
+        let lock = owner.lock("a").unwrap();
+        let taken = space.lock("a").unwrap().acquire_shared().unwrap();
+        panics(|| drop(lock.acquire()));
+        let mine = lock.try_acquire_shared().unwrap().unwrap();
+        panics(|| drop(mine.upgrade()));
+        let again = lock.try_acquire_shared().unwrap().unwrap();
+        assert_eq!(again.token(), mine.token());
+        drop(taken);
+        mine.upgrade().unwrap();
     }
 
     #[test]
