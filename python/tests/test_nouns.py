@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -224,6 +225,30 @@ def test_an_attempt_that_is_late_stores_nothing(
     clock.advance(1)
     assert not attempt.is_valid()
     with pytest.raises(sprag.LostError):
+        attempt.finish(b"", keep_for=1)
+
+
+def test_an_attempt_can_be_asked_while_an_error_of_its_own_is_made(
+    clock: sprag.ManualClock, clocked: sprag.Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As other threads do, which run whenever code of Python's does."""
+    begun = clocked.once("a").begin(ttl=1)
+    assert isinstance(begun, sprag.Attempt)
+    attempt: sprag.Attempt = begun
+    asked: list[bool] = []
+
+    class Lost(sprag.LostError):
+        def __init__(self, *args: Any, **details: Any) -> None:
+            asked.append(attempt.is_valid())
+            super().__init__(*args, **details)
+
+    monkeypatch.setattr("sprag._errors.LostError", Lost)
+    clock.advance(2)
+    for late in (attempt.renew, lambda: attempt.finish(b"", keep_for=1)):
+        with pytest.raises(Lost):
+            late()
+    assert asked == [False, False]
+    with pytest.raises(sprag.ReleasedError):
         attempt.finish(b"", keep_for=1)
 
 
