@@ -33,8 +33,8 @@ def _call(queue: LostQueue) -> None:
             continue
         try:
             callback(hold)
-        except Exception:
-            # As for any thread; the next one is told all the same.
+        except BaseException:
+            # As for any thread, but that the next one is told all the same: also after sys.exit().
             threading.excepthook(
                 threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
             )

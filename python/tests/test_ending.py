@@ -377,6 +377,25 @@ def test_a_callback_that_raises_is_reported_and_the_next_one_is_called() -> None
     assert done.returncode == 0 and done.stderr.endswith("KeyError: 'in the callback'\n")
 
 
+def test_a_callback_that_ends_its_thread_does_not_end_that_of_the_others(
+    space: sprag.Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    came, told = threading.Event(), threading.Event()
+
+    def leave(hold: sprag.Hold) -> None:
+        came.set()
+        sys.exit()
+
+    first = space.lock("a", on_lost=leave).acquire()
+    second = space.lock("b", on_lost=lambda hold: told.set()).acquire()
+    space.break_lock("a")
+    assert came.wait(60)
+    space.break_lock("b")
+    assert told.wait(60)
+    del first, second
+
+
 def test_what_watches_a_hold_does_not_keep_it(space: sprag.Space) -> None:
     """An object that has the hold and is told of its loss: a circle, which the collector finds."""
     import gc
