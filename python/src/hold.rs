@@ -405,12 +405,9 @@ fn cannot_share(py: Python<'_>) -> PyErr {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let State::Held(hold) = self.state.get_mut()
-            && hold.may_wait()
-        {
-            let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
-            // Another thread of its owner may be in a wait whose end needs the interpreter.
-            Python::attach(|py| py.detach(|| drop(state)));
+        let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
+        if let State::Held(hold) = state {
+            hold.give_up();
         }
     }
 }
