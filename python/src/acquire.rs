@@ -46,6 +46,15 @@ enum State {
     Over,
 }
 
+impl State {
+    /// How it is dropped: a hold that nobody got is released.
+    fn give_up(self) {
+        if let Self::Ready(Ok(Some(hold))) = self {
+            hold.give_up();
+        }
+    }
+}
+
 struct Waiting {
     acquiring: Acquiring,
     waker: Waker,
@@ -209,12 +218,17 @@ impl Acquire {
         let state = std::mem::replace(&mut *self.state.lock(), State::Over);
         match state {
             State::Waiting(waiting) => waiting.end(py).map(drop),
-            // A hold that nobody got is released with it.
             other => {
-                drop(other);
+                other.give_up();
                 Ok(())
             }
         }
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        std::mem::replace(self.state.get_mut(), State::Over).give_up();
     }
 }
 
@@ -315,7 +329,7 @@ impl Acquire {
 
     fn __clear__(&self) {
         let state = std::mem::replace(&mut *self.state.lock(), State::Over);
-        drop(state);
+        state.give_up();
     }
 
     fn __repr__(&self) -> &'static str {

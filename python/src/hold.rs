@@ -27,8 +27,8 @@ pub(crate) struct Hold {
     state: Mutex<State>,
     /// Also once it is over.
     token: AtomicU64,
-    /// The number of the thread that waits for an upgrade and has the state meanwhile; 0 for none.
-    upgrader: AtomicUsize,
+    /// The number of the thread that asks what may wait, and has the state meanwhile; 0 for none.
+    asker: AtomicUsize,
     /// The process that it was made in.
     fork_id: u64,
     on_lost: Mutex<Option<Py<PyAny>>>,
@@ -45,7 +45,7 @@ impl Hold {
         Self {
             token: AtomicU64::new(hold.token()),
             state: Mutex::new(State::Held(hold)),
-            upgrader: AtomicUsize::new(0),
+            asker: AtomicUsize::new(0),
             fork_id: fork_id(),
             on_lost: Mutex::new(None),
         }
@@ -80,13 +80,19 @@ impl Hold {
         let mut ask = Some(ask);
         loop {
             // Relaxed: only what this thread stored itself is of interest.
-            if self.upgrader.load(Relaxed) == Who::thread().number() {
-                let text = "this thread is in the midst of upgrading the hold, and cannot ask it in a signal handler";
+            if self.asker.load(Relaxed) == Who::thread().number() {
+                let text = "this thread is in the midst of asking the hold, and cannot ask it again in a signal handler";
                 return Err(PyRuntimeError::new_err(text));
             }
             let asked = wait(py, || {
                 let state = self.state.try_lock_for(LOOK);
-                Ok(state.and_then(|mut state| ask.take().map(|ask| ask(&mut state))))
+                Ok(state.and_then(|mut state| {
+                    // Relaxed, both: a number that only this thread looks for.
+                    self.asker.store(Who::thread().number(), Relaxed);
+                    let answer = ask.take().map(|ask| ask(&mut state));
+                    self.asker.store(0, Relaxed);
+                    answer
+                }))
             })?;
             match asked {
                 Some(answer) => return Ok(answer),
@@ -273,10 +279,8 @@ impl Hold {
         let at_most = self::timeout(timeout)?;
         let upgraded = self.with_waiting(py, |state| match state {
             State::Held(hold) => {
-                // Relaxed, both: a number, and one that only this thread looks for.
-                self.upgrader.store(Who::thread().number(), Relaxed);
                 let upgraded = hold.upgrade(at_most);
-                self.upgrader.store(0, Relaxed);
+                // Relaxed: a number.
                 self.token.store(hold.token(), Relaxed);
                 upgraded.map(Some)
             }
@@ -414,12 +418,9 @@ fn cannot_share(py: Python<'_>) -> PyErr {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let State::Held(hold) = self.state.get_mut()
-            && hold.may_wait()
-        {
-            let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
-            // Another thread of its owner may be in a wait whose end needs the interpreter.
-            Python::attach(|py| py.detach(|| drop(state)));
+        let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
+        if let State::Held(hold) = state {
+            hold.give_up();
         }
     }
 }

@@ -220,8 +220,13 @@ impl Attempt {
         py: Python<'_>,
         ask: impl FnOnce(&mut sprag::Attempt<'static>) -> sprag::Result<T>,
     ) -> PyResult<T> {
-        // Without the mutex again before anything is raised: that runs code of Python's, and lets other threads run.
         let asked = self.own.lock().as_mut().map(ask);
+        self.told(py, asked)
+    }
+
+    /// What an attempt answered, if there was one. Not with the mutex: to make an error runs code of Python's, and so
+    /// lets other threads come here.
+    fn told<T>(&self, py: Python<'_>, asked: Option<sprag::Result<T>>) -> PyResult<T> {
         match asked {
             Some(answer) => answer.or_raise(py),
             None => Err(released(py, "attempt", self.token)),
@@ -279,21 +284,15 @@ impl Attempt {
     fn finish(&self, py: Python<'_>, result: &[u8], keep_for: &Bound<'_, PyAny>) -> PyResult<()> {
         let keep_for = duration("keep_for", keep_for)?;
         let finished = {
-            let mut attempt = self.own.lock();
-            let finished = attempt.as_mut().map(|own| own.finish(result, keep_for));
+            let mut own = self.own.lock();
+            let finished = own.as_mut().map(|own| own.finish(result, keep_for));
             // With an argument out of its bounds, or no room for the result, it goes on.
-            if matches!(
-                finished,
-                Some(Ok(()) | Err(sprag::Error::AttemptLost { .. }))
-            ) {
-                *attempt = None;
+            if let Some(Ok(()) | Err(sprag::Error::AttemptLost { .. })) = &finished {
+                *own = None;
             }
             finished
         };
-        match finished {
-            Some(finished) => finished.or_raise(py),
-            None => Err(released(py, "attempt", self.token)),
-        }
+        self.told(py, finished)
     }
 
     /// Frees the key at once, as if this attempt had not been.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,6 +134,43 @@ def test_a_handler_cannot_ask_a_hold_that_its_own_thread_upgrades(space: sprag.S
         signal.signal(signal.SIGINT, before)
     assert len(raised) == 1
     assert mine.is_held() and not mine.is_shared
+
+
+def test_a_handler_cannot_ask_a_hold_that_its_own_thread_is_asking(space: sprag.Space) -> None:
+    """What is asked of an owner's hold waits for another thread of the owner's that upgrades it."""
+    shared = space.owner().lock("a", shared=True)
+    first, second = shared.acquire(), shared.acquire()
+    other = space.lock("a", shared=True).acquire()
+    raised: list[RuntimeError] = []
+
+    def handle(number: int, _: object) -> None:
+        try:
+            second.is_held()
+        except RuntimeError as error:
+            raised.append(error)
+            other.release()
+
+    def interrupt() -> None:
+        # Once is not enough if that comes before this thread has begun to ask.
+        while not raised:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        upgrade = threading.Thread(target=first.upgrade)
+        upgrade.start()
+        while space.inspect("a")[0].waiters == 0:
+            pass
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        second.renew()
+        thread.join()
+        upgrade.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(raised) == 1
+    assert second.is_held() and not second.is_shared
 
 
 def test_a_hold_that_another_thread_upgrades_is_asked_after_that(space: sprag.Space) -> None:
