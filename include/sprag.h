@@ -214,6 +214,29 @@ typedef struct sprag_bytes {
 } sprag_bytes;
 
 /*
+ * DURATIONS
+ *
+ * Durations and times are in nanoseconds, and their names end in _ns. A timeout is how long a call waits at most: 0 to
+ * try, SPRAG_FOREVER without an end. A ttl is how long a lease lasts that nobody renews, or an attempt may take: 1 ms to
+ * 366 days.
+ */
+
+// Nanoseconds in a millisecond, as in 5 * SPRAG_MILLISECOND.
+#define SPRAG_MILLISECOND UINT64_C(1000000)
+
+// Nanoseconds in a second.
+#define SPRAG_SECOND UINT64_C(1000000000)
+
+// A timeout that never ends.
+#define SPRAG_FOREVER UINT64_MAX
+
+// A wait that never ends, where a call tells how long to wait.
+#define SPRAG_NEVER UINT64_MAX
+
+// A time that is not known.
+#define SPRAG_UNKNOWN UINT64_MAX
+
+/*
  * A CLOCK FOR TESTS
  *
  * A mem: space may run on a clock that the caller moves by hand, so that tests of leases, limits and timeouts need
@@ -371,24 +394,6 @@ typedef struct sprag_hold {
   uint64_t private_words[18];
 } sprag_hold;
 
-// How a hold is kept alive. Begins with its size; what is zero has its default.
-typedef struct sprag_keep_alive_options {
-  // sizeof(sprag_keep_alive_options).
-  size_t size;
-  // How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for 24
-  // hours, SPRAG_FOREVER for no end.
-  uint64_t at_most_ns;
-  // Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL. Never
-  // for one that is released or detached. It runs in the library's thread, which renews all holds of the space: it must
-  // not block, and must not unwind.
-  void (*on_lost)(uint64_t token, void *context);
-  // Given to the two functions.
-  void *context;
-  // Called once when neither of the two will be called any more with that context, to free it, in whichever thread;
-  // may be NULL. Not if the call fails: the context stays the caller's then.
-  void (*free_context)(void *context);
-} sprag_keep_alive_options;
-
 // Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has taken
 // it since. One whose lease is over is released all the same while nobody has.
 sprag_status sprag_hold_release(sprag_hold *hold,
@@ -423,20 +428,6 @@ sprag_status sprag_hold_renew(sprag_hold *hold, sprag_error **error);
 // sprag_hold_renew() with another length: 1 ms to 366 days.
 sprag_status sprag_hold_extend(sprag_hold *hold, uint64_t ttl_ns, sprag_error **error);
 
-// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be NULL. A
-// thread of the library's, one for the whole space, does so from the first such call on until none is left. A second
-// call replaces what the first asked for.
-//
-// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock that was
-// broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is false from
-// then on as well.
-//
-// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread cannot be
-// started.
-sprag_status sprag_hold_keep_alive(sprag_hold *hold,
-                                   const sprag_keep_alive_options *options,
-                                   sprag_error **error);
-
 // Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK, or
 // SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease starts anew.
 //
@@ -456,6 +447,45 @@ sprag_status sprag_hold_detach(sprag_hold *hold,
                                sprag_error **error);
 
 /*
+ * KEEPING HOLDS ALIVE
+ *
+ * A lease that is renewed in time does not end. The library renews it in the background for holders that cannot, and
+ * tells them if the hold is lost all the same.
+ */
+
+// How a hold is kept alive. Begins with its size; what is zero has its default.
+typedef struct sprag_keep_alive_options {
+  // sizeof(sprag_keep_alive_options).
+  size_t size;
+  // How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for 24
+  // hours, SPRAG_FOREVER for no end.
+  uint64_t at_most_ns;
+  // Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL. Never
+  // for one that is released or detached. It runs in the library's thread, which renews all holds of the space: it must
+  // not block, and must not unwind.
+  void (*on_lost)(uint64_t token, void *context);
+  // Given to the two functions.
+  void *context;
+  // Called once when neither of the two will be called any more with that context, to free it, in whichever thread;
+  // may be NULL. Not if the call fails: the context stays the caller's then.
+  void (*free_context)(void *context);
+} sprag_keep_alive_options;
+
+// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be NULL. A
+// thread of the library's, one for the whole space, does so from the first such call on until none is left. A second
+// call replaces what the first asked for.
+//
+// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock that was
+// broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is false from
+// then on as well.
+//
+// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread cannot be
+// started.
+sprag_status sprag_hold_keep_alive(sprag_hold *hold,
+                                   const sprag_keep_alive_options *options,
+                                   sprag_error **error);
+
+/*
  * LOCKS
  *
  * A lock has one holder, or several that share it. Whoever waits is served in the order of coming. A hold has a token,
@@ -469,15 +499,6 @@ sprag_status sprag_hold_detach(sprag_hold *hold,
 
 // A handle on a lock. Every call on it is safe from any thread. Nothing is created before it is acquired.
 typedef struct sprag_lock sprag_lock;
-
-// Nanoseconds in a millisecond: 5 * SPRAG_MILLISECOND.
-#define SPRAG_MILLISECOND UINT64_C(1000000)
-
-// Nanoseconds in a second.
-#define SPRAG_SECOND UINT64_C(1000000000)
-
-// A timeout that never ends.
-#define SPRAG_FOREVER UINT64_MAX
 
 // Alone: nobody else has the lock meanwhile.
 #define SPRAG_EXCLUSIVE 0
@@ -577,19 +598,6 @@ sprag_status sprag_lock_adopt_token(const sprag_lock *lock,
 sprag_status sprag_lock_break(const sprag_lock *lock,
                               uint64_t *token,
                               sprag_error **error);
-
-// Calls call(context), and lets stop(stop_context) end the waits in it, on this thread: it is asked whenever a wait was
-// woken from its sleep without having what it waits for, also by a signal that the thread handles, and several times a
-// second in any case. Once it says true, the wait leaves the queue and fails with SPRAG_ERROR_STOPPED; until then
-// it keeps its place. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
-// stop reads it.
-//
-// Neither function may unwind (throw). stop may call anything of this library; a wait in it has no stop of its own.
-sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
-                                 void *stop_context,
-                                 void (*call)(void *context),
-                                 void *context,
-                                 sprag_error **error);
 
 /*
  * FENCES
@@ -701,14 +709,31 @@ sprag_status sprag_semaphore_name(const sprag_semaphore *semaphore,
                                   sprag_error **error);
 
 /*
+ * STOPPING WAITS
+ *
+ * A thread that waits, for a lock, for permits or for an upgrade, sleeps until it has what it waits for or its time is
+ * over. What else is to end its waits, such as a signal, it is told here.
+ */
+
+// Calls call(context), and lets stop(stop_context) end the waits in it, on this thread: it is asked whenever a wait was
+// woken from its sleep without having what it waits for, also by a signal that the thread handles, and several times a
+// second in any case. Once it says true, the wait leaves the queue and fails with SPRAG_ERROR_STOPPED; until then
+// it keeps its place. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
+// stop reads it.
+//
+// Neither function may unwind (throw). stop may call anything of this library; a wait in it has no stop of its own.
+sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
+                                 void *stop_context,
+                                 void (*call)(void *context),
+                                 void *context,
+                                 sprag_error **error);
+
+/*
  * DECISIONS
  *
  * A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs no
  * freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
  */
-
-// A wait that never ends, where a call tells how long to wait.
-#define SPRAG_NEVER UINT64_MAX
 
 // The answer of a limiter, and the key's state right after it.
 typedef struct sprag_decision {
@@ -1453,9 +1478,6 @@ sprag_status sprag_once_key(const sprag_once *once,
  * Each struct begins with its size as the library knows it: a newer one may append fields, and a program that was
  * written for those must ask whether the size reaches them.
  */
-
-// A time that is not known.
-#define SPRAG_UNKNOWN UINT64_MAX
 
 // One hold of a lock or a semaphore.
 typedef struct sprag_hold_info {

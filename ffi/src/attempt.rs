@@ -10,6 +10,7 @@
 
 use crate::border::{Failure, Outcome, call, forget_payload, give, guarded, wanted};
 use crate::bytes::bytes;
+use crate::duration::nanoseconds;
 use crate::error::sprag_error;
 use crate::status::sprag_status::{self, SPRAG_OK};
 use sprag::{Attempt, Error};
@@ -230,7 +231,7 @@ pub unsafe extern "C" fn sprag_attempt_is_held(attempt: *const sprag_attempt) ->
 pub unsafe extern "C" fn sprag_attempt_deadline_left_ns(attempt: *const sprag_attempt) -> u64 {
     // SAFETY: by every function's contract.
     let left = unsafe { sprag_attempt::tell(attempt, Duration::ZERO, Attempt::deadline_left) };
-    u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
+    nanoseconds(left)
 }
 
 /// Starts the time until the deadline anew, from now, with the length it had. SPRAG_ERROR_LOST once it has passed.

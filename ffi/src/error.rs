@@ -11,10 +11,10 @@
 //!     }
 
 use crate::border::{Failure, give};
+use crate::duration::nanoseconds;
 use crate::status::sprag_status;
 use sprag::{EngineError, Error, HostError};
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::time::Duration;
 
 /// What was wrong in one call. Changes no more; any thread may read it.
 pub struct sprag_error {
@@ -157,10 +157,6 @@ fn of_host(error: &HostError) -> c_int {
         | HostError::Random { source } => source.raw_os_error().unwrap_or(0),
         _ => 0,
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Text for C, up to the first zero byte.

@@ -9,6 +9,7 @@
 //! written for those must ask whether the size reaches them.
 
 use crate::bytes::sprag_bytes;
+use crate::duration::{SPRAG_UNKNOWN, nanoseconds};
 use crate::error::text;
 use crate::status::sprag_status::{
     self, SPRAG_DONE, SPRAG_IN_PROGRESS, SPRAG_NONE, SPRAG_UNFINISHED,
@@ -19,13 +20,6 @@ use sprag::{
 };
 use std::ffi::{CString, c_char};
 use std::time::Duration;
-
-/// A time that is not known.
-pub const SPRAG_UNKNOWN: u64 = u64::MAX;
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// One hold of a lock or a semaphore.
 #[repr(C)]

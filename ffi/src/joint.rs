@@ -9,7 +9,8 @@
 
 use crate::border::{close, give, look, on, opaque, wanted};
 use crate::bytes::{bytes, copy, copy_text, text, values, writable};
-use crate::decision::{SPRAG_NEVER, sprag_decision, wait_ns};
+use crate::decision::sprag_decision;
+use crate::duration::{SPRAG_NEVER, wait_ns};
 use crate::error::sprag_error;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{self, SPRAG_NONE, SPRAG_OK, SPRAG_REFUSED};
@@ -328,8 +329,8 @@ pub unsafe extern "C" fn sprag_joint_decision_is_overflow(
 mod tests {
     use super::*;
     use crate::decision::{sprag_decision_is_allowed, sprag_decision_remaining};
+    use crate::duration::SPRAG_SECOND;
     use crate::limiter::SPRAG_REFUND_VOID;
-    use crate::lock::SPRAG_SECOND;
     use crate::status::sprag_status::{
         SPRAG_ERROR_DEFINITION_DIFFERS, SPRAG_ERROR_LIMIT, SPRAG_ERROR_NULL,
         SPRAG_ERROR_OUT_OF_RANGE,

@@ -8,8 +8,9 @@
 //!
 //! Not re-entrant: a second acquire waits for the first hold, unless both are for the same owner.
 
-use crate::border::{self, Failure, Opaque, Outcome, close, give, on, opaque, wanted};
+use crate::border::{Failure, Opaque, Outcome, close, give, on, opaque, wanted};
 use crate::bytes::{bytes, sprag_bytes, values};
+use crate::duration::lease;
 use crate::error::sprag_error;
 use crate::hold::{Other, sprag_hold};
 use crate::options::{Options, check_reserved, read};
@@ -33,18 +34,6 @@ pub enum Kind {
 opaque! {
     /// A handle on a lock. Every call on it is safe from any thread. Nothing is created before it is acquired.
     sprag_lock, Kind, "lock"
-}
-
-/// Nanoseconds in a millisecond: 5 * SPRAG_MILLISECOND.
-pub const SPRAG_MILLISECOND: u64 = 1_000_000;
-/// Nanoseconds in a second.
-pub const SPRAG_SECOND: u64 = 1_000_000_000;
-/// A timeout that never ends.
-pub const SPRAG_FOREVER: u64 = u64::MAX;
-
-/// A lease of 0 is the default.
-pub(crate) fn lease(ttl_ns: u64) -> Option<Duration> {
-    (ttl_ns != 0).then(|| Duration::from_nanos(ttl_ns))
 }
 
 /// Opens a handle on the lock of a name. Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s.
@@ -438,27 +427,4 @@ pub unsafe extern "C" fn sprag_lock_break(
             Ok(SPRAG_OK)
         })
     }
-}
-
-/// Calls call(context), and lets stop(stop_context) end the waits in it, on this thread: it is asked whenever a wait was
-/// woken from its sleep without having what it waits for, also by a signal that the thread handles, and several times a
-/// second in any case. Once it says true, the wait leaves the queue and fails with SPRAG_ERROR_STOPPED; until then
-/// it keeps its place. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
-/// stop reads it.
-///
-/// Neither function may unwind (throw). stop may call anything of this library; a wait in it has no stop of its own.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sprag_interruptible(
-    stop: Option<extern "C" fn(stop_context: *mut c_void) -> bool>,
-    stop_context: *mut c_void,
-    call: Option<extern "C" fn(context: *mut c_void)>,
-    context: *mut c_void,
-    error: *mut *mut sprag_error,
-) -> sprag_status {
-    border::call(error, || {
-        let stop = stop.ok_or(Failure::Null("stop"))?;
-        let call = call.ok_or(Failure::Null("call"))?;
-        sprag::interruptible(|| stop(stop_context), || call(context));
-        Ok(SPRAG_OK)
-    })
 }

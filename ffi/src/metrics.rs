@@ -5,6 +5,7 @@
 //! meanwhile may be in one and not yet in another. Calls by token are not counted.
 
 use crate::border::{Failure, give, on, wanted};
+use crate::duration::nanoseconds;
 use crate::error::sprag_error;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{self, SPRAG_OK};
@@ -114,7 +115,7 @@ impl sprag_metrics {
             acquires_timed_out: acquires.timed_out,
             acquires_cancelled: acquires.cancelled,
             acquires_deadlocks: acquires.deadlocks,
-            wait_sum_ns: u64::try_from(metrics.waits.sum.as_nanos()).unwrap_or(u64::MAX),
+            wait_sum_ns: nanoseconds(metrics.waits.sum),
             wait_buckets: metrics.waits.buckets,
             renewals: metrics.renewals,
             holds_lost: metrics.holds_lost,

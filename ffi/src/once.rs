@@ -17,6 +17,7 @@
 use crate::attempt::sprag_attempt;
 use crate::border::{close, give, on, opaque, wanted};
 use crate::bytes::{bytes, copy, writable};
+use crate::duration::nanoseconds;
 use crate::error::sprag_error;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{
@@ -79,7 +80,7 @@ pub struct sprag_progress {
 impl sprag_progress {
     fn new(left: Duration, holder_pid: Option<u32>) -> Self {
         Self {
-            left_ns: u64::try_from(left.as_nanos()).unwrap_or(u64::MAX),
+            left_ns: nanoseconds(left),
             holder_pid: holder_pid.unwrap_or(0),
             reserved: 0,
         }

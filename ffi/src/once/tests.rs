@@ -5,7 +5,7 @@ use crate::attempt::{
     sprag_attempt_is_after_unfinished, sprag_attempt_is_held, sprag_attempt_is_valid,
     sprag_attempt_renew,
 };
-use crate::lock::SPRAG_SECOND;
+use crate::duration::SPRAG_SECOND;
 use crate::status::sprag_status::{
     SPRAG_ERROR_EMPTY, SPRAG_ERROR_LOST, SPRAG_ERROR_NULL, SPRAG_ERROR_OUT_OF_RANGE,
 };
