@@ -244,19 +244,19 @@ typedef struct sprag_bytes {
  */
 
 // A clock that stands still until it is moved. Any thread may move it.
-typedef struct sprag_clock sprag_clock;
+typedef struct sprag_manual_clock sprag_manual_clock;
 
 // Makes a clock, which shows 2026-01-01T00:00:00Z. It may be closed while spaces run on it.
-sprag_status sprag_clock_open(sprag_clock **clock, sprag_error **error);
+sprag_status sprag_manual_clock_open(sprag_manual_clock **clock, sprag_error **error);
 
 // Moves the clock forward by so many nanoseconds. It never goes back.
-sprag_status sprag_clock_advance(const sprag_clock *clock, uint64_t by_ns, sprag_error **error);
+sprag_status sprag_manual_clock_advance(const sprag_manual_clock *clock, uint64_t by_ns, sprag_error **error);
 
 // What the clock shows, in nanoseconds since 1970-01-01 UTC; 0 for NULL.
-uint64_t sprag_clock_unix_ns(const sprag_clock *clock);
+uint64_t sprag_manual_clock_unix_ns(const sprag_manual_clock *clock);
 
 // Closes the handle; NULL is none.
-void sprag_clock_close(sprag_clock *clock);
+void sprag_manual_clock_close(sprag_manual_clock *clock);
 
 /*
  * SPACES
@@ -294,7 +294,7 @@ typedef struct sprag_space_options {
   // How much of each cap of a shared region this session may fill, in percent: 1 to 100; 0 for 75.
   uint32_t share_percent;
   // A clock moved by hand, for mem: only; NULL for the system's. Need not stay open.
-  const sprag_clock *clock;
+  const sprag_manual_clock *clock;
   // From here on caps of a region, if this call creates it; an existing one keeps its own. Locks, semaphores,
   // fences, counters, limiters, overrides and idempotency keys together: 1 to 2^26; 0 for 65,536.
   uint32_t objects;
@@ -1401,10 +1401,10 @@ typedef struct sprag_progress {
   uint32_t reserved;
 } sprag_progress;
 
-// Opens a handle on a key, 1 to 1,024 bytes. Nothing is created before somebody begins.
+// Opens a handle on the idempotency key of this name. Nothing is created before somebody begins.
 sprag_status sprag_once_open(const sprag_space *space,
-                             const void *key,
-                             size_t key_len,
+                             const void *name,
+                             size_t name_len,
                              sprag_once **once,
                              sprag_error **error);
 
@@ -1461,11 +1461,11 @@ sprag_status sprag_once_extend_token(const sprag_once *once,
                                      sprag_error **error);
 
 // Writes the key, as far as it fits, and its length.
-sprag_status sprag_once_key(const sprag_once *once,
-                            void *key,
-                            size_t key_max,
-                            size_t *key_len,
-                            sprag_error **error);
+sprag_status sprag_once_name(const sprag_once *once,
+                             void *name,
+                             size_t name_max,
+                             size_t *name_len,
+                             sprag_error **error);
 
 /*
  * WHAT AN INSPECTION TELLS
@@ -1637,7 +1637,7 @@ typedef struct sprag_once_info {
   // sizeof(sprag_once_info).
   size_t size;
   // The key.
-  sprag_bytes key;
+  sprag_bytes name;
   // SPRAG_IN_PROGRESS, SPRAG_DONE or SPRAG_UNFINISHED, as sprag_once_status() returns.
   sprag_status status;
   // The owner's process id in its own namespace; 0 if the attempt is detached, not known any more, or over.

@@ -346,7 +346,7 @@ pub struct sprag_once_info {
     /// sizeof(sprag_once_info).
     pub size: usize,
     /// The key.
-    pub key: sprag_bytes,
+    pub name: sprag_bytes,
     /// SPRAG_IN_PROGRESS, SPRAG_DONE or SPRAG_UNFINISHED, as sprag_once_status() returns.
     pub status: sprag_status,
     /// The owner's process id in its own namespace; 0 if the attempt is detached, not known any more, or over.
@@ -371,7 +371,7 @@ impl sprag_once_info {
         };
         visit(&Self {
             size: size_of::<Self>(),
-            key: sprag_bytes::of(&info.name),
+            name: sprag_bytes::of(&info.name),
             status,
             holder_pid: holder_pid.unwrap_or(0),
             left_ns: nanoseconds(left),

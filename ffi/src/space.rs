@@ -12,7 +12,7 @@
 
 use crate::border::{Failure, Opaque, call, close, give, look, on, opaque, wanted};
 use crate::bytes::{SPRAG_NAME_BYTES_MAX, bytes, copy_text, text, writable};
-use crate::clock::sprag_clock;
+use crate::clock::sprag_manual_clock;
 use crate::error::sprag_error;
 use crate::options::{Options, check_flags, check_reserved, read};
 use crate::status::sprag_status::{self, SPRAG_OK};
@@ -43,7 +43,7 @@ pub struct sprag_space_options {
     /// How much of each cap of a shared region this session may fill, in percent: 1 to 100; 0 for 75.
     pub share_percent: u32,
     /// A clock moved by hand, for mem: only; NULL for the system's. Need not stay open.
-    pub clock: *const sprag_clock,
+    pub clock: *const sprag_manual_clock,
     /// From here on caps of a region, if this call creates it; an existing one keeps its own. Locks, semaphores,
     /// fences, counters, limiters, overrides and idempotency keys together: 1 to 2^26; 0 for 65,536.
     pub objects: u32,

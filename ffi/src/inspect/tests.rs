@@ -414,7 +414,7 @@ fn counters_and_idempotency_keys_are_shown() {
         // SAFETY: what the library shows, and the notes of the test that asked.
         unsafe {
             let shown = &*shown;
-            let (key, result) = (text(shown.key), text(shown.result));
+            let (key, result) = (text(shown.name), text(shown.result));
             let left = shown.left_ns / SPRAG_SECOND;
             let is_ours = shown.holder_pid == std::process::id();
             note(
