@@ -1,7 +1,7 @@
 //! # Decisions
 //!
-//! A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs no
-//! freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
+//! A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs
+//! no freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
 
 use crate::border::Failure;
 use crate::duration::{SPRAG_NEVER, nanoseconds, wait_ns};

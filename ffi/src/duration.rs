@@ -1,8 +1,8 @@
 //! # Durations
 //!
-//! Durations and times are in nanoseconds, and their names end in _ns. A timeout is how long a call waits at most: 0 to
-//! try, SPRAG_FOREVER without an end. A ttl is how long a lease lasts that nobody renews, or an attempt may take: 1 ms to
-//! 366 days.
+//! Durations and times are in nanoseconds, and their names end in _ns. A timeout is how long a call waits at most:
+//! 0 to try, SPRAG_FOREVER without an end. A ttl is how long a lease lasts that nobody renews, or an attempt may
+//! take: 1 ms to 366 days.
 
 use std::time::Duration;
 

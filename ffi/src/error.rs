@@ -1,7 +1,7 @@
 //! # Errors
 //!
-//! A call that can fail takes a pointer to a sprag_error pointer as its last argument, which may be NULL. If the call
-//! fails and it is not, an error object is written there, which belongs to the caller: free it with
+//! A call that can fail takes a pointer to a sprag_error pointer as its last argument, which may be NULL. If the
+//! call fails and it is not, an error object is written there, which belongs to the caller: free it with
 //! sprag_error_free(). If the call succeeds, nothing is written; so begin with NULL. Nothing is kept per thread.
 //!
 //!     sprag_error *error = NULL;
@@ -16,7 +16,7 @@ use crate::status::sprag_status;
 use sprag::{EngineError, Error, HostError};
 use std::ffi::{CStr, CString, c_char, c_int};
 
-/// What was wrong in one call. Changes no more; any thread may read it.
+/// What was wrong in one call. It never changes; any thread may read it.
 pub struct sprag_error {
     status: sprag_status,
     message: CString,

@@ -1,13 +1,14 @@
 //! # Holds
 //!
-//! A sprag_hold is what was acquired, of a lock or of a semaphore: a value in the caller's own memory, filled in by an
-//! acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go on being used. It ends by
-//! sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is forgotten ends with its lease, and
-//! keeps its space's session for as long as the process runs. A hold of zero bytes is empty.
+//! A sprag_hold is what was acquired, of a lock or of a semaphore (whose sections follow): a value in the caller's
+//! own memory, filled in by an acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go
+//! on being used. It ends by sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is
+//! forgotten ends with its lease, and keeps its space's session for as long as the process runs. A hold of zero
+//! bytes is empty.
 //!
-//! A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask sprag_hold_is_valid()
-//! before each step that needs the lock, and send the token along to a fence, which is the only thing that stops a
-//! step already under way.
+//! A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask
+//! sprag_hold_is_valid() before each step that needs the lock, and send the token along to a fence, which is the
+//! only thing that stops a step already under way.
 //!
 //! A hold is for one thread at a time.
 
@@ -24,7 +25,8 @@ use std::time::Duration;
 /// A hold. All of its fields but the token are the library's own.
 #[repr(C)]
 pub struct sprag_hold {
-    /// The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is empty.
+    /// The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is
+    /// empty.
     pub token: u64,
     /// The library's own.
     pub private_state: u64,
@@ -199,8 +201,8 @@ impl sprag_hold {
     ///
     /// # Safety
     ///
-    /// `at` is NULL, or a hold that may be read, with a state of the above only if this library wrote it; and what is given
-    /// here is used before anything else touches it, to look only if others look.
+    /// `at` is NULL, or a hold that may be read, with a state of the above only if this library wrote it; and what
+    /// is given here is used before anything else touches it, to look only if others look.
     #[inline(always)]
     unsafe fn held(at: *mut Self) -> Result<Held, Failure> {
         if at.is_null() {
@@ -260,8 +262,8 @@ impl sprag_hold {
     }
 }
 
-/// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has taken
-/// it since. One whose lease is over is released all the same while nobody has.
+/// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has
+/// taken it since. One whose lease is over is released all the same while nobody has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_release(
     hold: *mut sprag_hold,
@@ -274,8 +276,8 @@ pub unsafe extern "C" fn sprag_hold_release(
         unsafe { sprag_hold::empty(hold) };
         match held {
             Held::One(one) => {
-                // SAFETY: as above, and as it is empty, this is the last that is done with it. In place, since what is copied
-                // would wait for the acquire's writes.
+                // SAFETY: as above, and as it is empty, this is the last that is done with it. In place, since
+                // what is copied would wait for the acquire's writes.
                 let ended = unsafe {
                     let ended = (*one).end();
                     one.drop_in_place();
@@ -351,8 +353,8 @@ pub unsafe extern "C" fn sprag_hold_lease_left_ns(hold: *const sprag_hold) -> u6
     nanoseconds(left)
 }
 
-/// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of tokens_max
-/// elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
+/// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of
+/// tokens_max elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_tokens(
     hold: *const sprag_hold,
@@ -425,8 +427,9 @@ pub unsafe extern "C" fn sprag_hold_extend(
     }
 }
 
-/// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK, or
-/// SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease starts anew.
+/// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK,
+/// or SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease
+/// starts anew.
 ///
 /// SPRAG_ERROR_UPGRADE_CONFLICT if another who shares it waits for the same: release this one, and acquire anew.
 #[unsafe(no_mangle)]
@@ -452,7 +455,8 @@ pub unsafe extern "C" fn sprag_hold_upgrade(
     }
 }
 
-/// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the lease.
+/// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the
+/// lease.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_downgrade(
     hold: *mut sprag_hold,
@@ -471,8 +475,9 @@ pub unsafe extern "C" fn sprag_hold_downgrade(
     }
 }
 
-/// Lets what is held live on without this process, until its lease ends or somebody releases it by its token, which is
-/// written to token; the lease starts anew. The hold is left empty, also where that fails: SPRAG_ERROR_LOST once it is over.
+/// Lets what is held live on without this process, until its lease ends or somebody releases it by its token,
+/// which is written to token; the lease starts anew. The hold is left empty, also where that fails:
+/// SPRAG_ERROR_LOST once it is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_detach(
     hold: *mut sprag_hold,

@@ -92,8 +92,8 @@ pub struct sprag_lock_info {
     pub lease_left_ns: u64,
     /// How long it has been held, in nanoseconds; SPRAG_UNKNOWN if not held or not known.
     pub held_for_ns: u64,
-    /// The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known any
-    /// more. This and what is said above of the holder is said of the one whose lease lasts longest.
+    /// The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known
+    /// any more. This and what is said above of the holder is said of the one whose lease lasts longest.
     pub holder_pid: u32,
     /// How many hold it, and not merely by an expired lease or by a process that died: one at most, unless it is
     /// shared.

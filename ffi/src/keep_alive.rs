@@ -1,7 +1,7 @@
 //! # Keeping holds alive
 //!
-//! A lease that is renewed in time does not end. The library renews it in the background for holders that cannot, and
-//! tells them if the hold is lost all the same.
+//! A lease that is renewed in time does not end. The library renews it in the background for holders that cannot,
+//! and tells them if the hold is lost all the same.
 
 use crate::error::sprag_error;
 use crate::hold::{Changed, leading, sprag_hold};
@@ -19,17 +19,17 @@ use std::time::Duration;
 pub struct sprag_keep_alive_options {
     /// sizeof(sprag_keep_alive_options).
     pub size: usize,
-    /// How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for 24
-    /// hours, SPRAG_FOREVER for no end.
+    /// How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for
+    /// 24 hours, SPRAG_FOREVER for no end.
     pub at_most_ns: u64,
-    /// Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL. Never
-    /// for one that is released or detached. It runs in the library's thread, which renews all holds of the space: it must
-    /// not block, and must not unwind.
+    /// Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL.
+    /// Never for one that is released or detached. It runs in the library's thread, which renews all holds of the
+    /// space: it must not block, and must not unwind.
     pub on_lost: Option<extern "C" fn(token: u64, context: *mut c_void)>,
     /// Given to the two functions.
     pub context: *mut c_void,
-    /// Called once when neither of the two will be called any more with that context, to free it, in whichever thread;
-    /// may be NULL. Not if the call fails: the context stays the caller's then.
+    /// Called once when neither of the two will be called any more with that context, to free it, in whichever
+    /// thread; may be NULL. Not if the call fails: the context stays the caller's then.
     pub free_context: Option<extern "C" fn(context: *mut c_void)>,
 }
 
@@ -71,16 +71,16 @@ impl Drop for Callback {
     }
 }
 
-/// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be NULL. A
-/// thread of the library's, one for the whole space, does so from the first such call on until none is left. A second
-/// call replaces what the first asked for.
+/// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be
+/// NULL. A thread of the library's, one for the whole space, does so from the first such call on until none is
+/// left. A second call replaces what the first asked for.
 ///
-/// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock that was
-/// broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is false from
-/// then on as well.
+/// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock
+/// that was broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is
+/// false from then on as well.
 ///
-/// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread cannot be
-/// started.
+/// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread
+/// cannot be started.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_keep_alive(
     hold: *mut sprag_hold,

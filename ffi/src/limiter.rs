@@ -134,7 +134,8 @@ impl AsRef<[u8]> for Given {
         if self.0.len == 0 {
             return &[];
         }
-        // SAFETY: by every function's contract these bytes may be read; that they are a slice's was looked at before.
+        // SAFETY: by every function's contract these bytes may be read; that they are a slice's was looked at
+        // before.
         unsafe { std::slice::from_raw_parts(self.0.data.cast(), self.0.len) }
     }
 }
@@ -158,8 +159,8 @@ unsafe fn given<'a>(keys: *const sprag_bytes, count: usize) -> Result<&'a [Given
 /// array allowed, each decision to the array decisions, both of count elements, and how many were allowed, to
 /// allowed_count; each may be NULL. SPRAG_OK, however many were refused.
 ///
-/// One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as many
-/// single checks. Quickest without the decisions.
+/// One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as
+/// many single checks. Quickest without the decisions.
 ///
 /// A key out of its bounds is found before any is decided. SPRAG_ERROR_GONE and SPRAG_ERROR_DAMAGED can come in the
 /// middle: then the keys before were decided, and their elements were written.

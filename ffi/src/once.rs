@@ -71,7 +71,8 @@ pub struct sprag_progress {
     /// What is left until the attempt's deadline, in nanoseconds; of a key that is done, for how much longer its
     /// result is kept at least.
     pub left_ns: u64,
-    /// The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any more.
+    /// The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any
+    /// more.
     pub holder_pid: u32,
     /// Zero.
     pub reserved: u32,

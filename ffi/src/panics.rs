@@ -1,5 +1,5 @@
-//! Panics in the middle of calls, forced before each atomic step of each: none leaves, each poisons what it was on and
-//! nothing else, and the region is as sound as after a process that died there.
+//! Panics in the middle of calls, forced before each atomic step of each: none leaves, each poisons what it was on
+//! and nothing else, and the region is as sound as after a process that died there.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -4,6 +4,12 @@
 //! error; what is below 0 is an error, and has changed nothing unless its text says otherwise. The numbers never
 //! change their meaning, and new ones may come: treat an unknown positive one as "not had", an unknown negative
 //! one as an error.
+//!
+//! Any call may fail with SPRAG_ERROR_NULL and SPRAG_ERROR_OUT_OF_RANGE for what it was given, and with
+//! SPRAG_ERROR_POISONED and SPRAG_ERROR_PANICKED for a fault of the library; one on a space or on what was opened
+//! in it also with SPRAG_ERROR_FORKED, SPRAG_ERROR_REPLACED and SPRAG_ERROR_DAMAGED; one on a hold, an attempt or
+//! a decision with SPRAG_ERROR_EMPTY; one that acquires or begins something with SPRAG_ERROR_NO_SESSION and
+//! SPRAG_ERROR_TOKENS_EXHAUSTED; one that waits with SPRAG_ERROR_STOPPED. A call's own text names the others.
 
 use sprag::{EngineError, Error};
 use std::ffi::{CStr, c_char};
@@ -163,7 +169,7 @@ const ALL: &[(sprag_status, &CStr)] = &[
 ];
 
 /// What a status means, as a sentence in English that lives as long as the library is loaded; for a number that is
-/// none, says so. Never NULL. What was wrong in the very case, a sprag_error tells.
+/// none, says so. Never NULL. What was wrong in one call, its sprag_error tells.
 ///
 /// Any thread; async-signal-safe.
 #[unsafe(no_mangle)]

@@ -1,8 +1,8 @@
 //! Calls on what is not a lock: each is made ready with handles of the scene's.
 //!
 //! In all of them handles are open while calls on them are made, and are closed by the scene in the end; holds and
-//! attempts are the scene's as well; what else is pointed at is a variable of the function. The notes on safety say so
-//! for short.
+//! attempts are the scene's as well; what else is pointed at is a variable of the function. The notes on safety
+//! say so for short.
 
 use super::scene::*;
 use super::{Call, Ready, ending, on_handle};
