@@ -80,7 +80,8 @@ extern "C" {
  * SPRAG_ERROR_POISONED and SPRAG_ERROR_PANICKED for a fault of the library; one on a space or on what was opened
  * in it also with SPRAG_ERROR_FORKED, SPRAG_ERROR_REPLACED and SPRAG_ERROR_DAMAGED; one on a hold, an attempt or
  * a decision with SPRAG_ERROR_EMPTY; one that acquires or begins something with SPRAG_ERROR_NO_SESSION and
- * SPRAG_ERROR_TOKENS_EXHAUSTED; one that waits with SPRAG_ERROR_STOPPED. A call's own text names the others.
+ * SPRAG_ERROR_TOKENS_EXHAUSTED; one that waits with SPRAG_ERROR_STOPPED; one that may need room in the region
+ * with SPRAG_ERROR_NO_SPACE. A call's own text names the others.
  */
 
 // What came of a call.
@@ -228,9 +229,9 @@ uint64_t sprag_error_highest_token(const sprag_error *error);
 /*
  * NAMES, KEYS AND VALUES
  *
- * Names and keys are bytes, 1 to 1,024 of them, given as pointer and length; they may hold anything, also zero
- * bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the
- * call only.
+ * Names and keys are bytes, 1 to SPRAG_NAME_BYTES_MAX of them, given as pointer and length; they may hold
+ * anything, also zero bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given
+ * is read during the call only.
  *
  * A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is
  * in all, to a pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough
@@ -925,9 +926,9 @@ sprag_status sprag_limiter_reserve(const sprag_limiter *limiter,
                                    sprag_error **error);
 
 // Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no
-// interval above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came
-// back, in units of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty,
-// also where that fails.
+// interval above the limit: SPRAG_OK, and SPRAG_REFUND_GIVEN, SPRAG_REFUND_OVER or SPRAG_REFUND_VOID is written
+// to refund, and how much came back, in units of cost with their fraction, to amount; each may be NULL. Works
+// once: the decision is left empty, also where that fails.
 //
 // A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while
 // it counts. Give back before the key's next check where that can be.

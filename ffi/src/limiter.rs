@@ -235,9 +235,9 @@ pub const SPRAG_REFUND_OVER: u32 = 1;
 pub const SPRAG_REFUND_VOID: u32 = 2;
 
 /// Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no
-/// interval above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came
-/// back, in units of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty,
-/// also where that fails.
+/// interval above the limit: SPRAG_OK, and SPRAG_REFUND_GIVEN, SPRAG_REFUND_OVER or SPRAG_REFUND_VOID is written
+/// to refund, and how much came back, in units of cost with their fraction, to amount; each may be NULL. Works
+/// once: the decision is left empty, also where that fails.
 ///
 /// A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while
 /// it counts. Give back before the key's next check where that can be.

@@ -9,7 +9,8 @@
 //! SPRAG_ERROR_POISONED and SPRAG_ERROR_PANICKED for a fault of the library; one on a space or on what was opened
 //! in it also with SPRAG_ERROR_FORKED, SPRAG_ERROR_REPLACED and SPRAG_ERROR_DAMAGED; one on a hold, an attempt or
 //! a decision with SPRAG_ERROR_EMPTY; one that acquires or begins something with SPRAG_ERROR_NO_SESSION and
-//! SPRAG_ERROR_TOKENS_EXHAUSTED; one that waits with SPRAG_ERROR_STOPPED. A call's own text names the others.
+//! SPRAG_ERROR_TOKENS_EXHAUSTED; one that waits with SPRAG_ERROR_STOPPED; one that may need room in the region
+//! with SPRAG_ERROR_NO_SPACE. A call's own text names the others.
 
 use sprag::{EngineError, Error};
 use std::ffi::{CStr, c_char};
