@@ -49,6 +49,15 @@ from sprag._info import (
     OverrideInfo,
     SemaphoreInfo,
 )
+from sprag._metrics import (
+    AcquireCounts,
+    CheckCounts,
+    Fill,
+    Metrics,
+    OnceCounts,
+    Usage,
+    WaitTimes,
+)
 from sprag._sprag import (
     Attempt,
     Caps,
@@ -75,10 +84,12 @@ from sprag._sprag import (
 )
 
 __all__ = [
+    "AcquireCounts",
     "Attempt",
     "BoundsError",
     "BreakInfo",
     "Caps",
+    "CheckCounts",
     "ClosedError",
     "Concurrency",
     "ConcurrencyInfo",
@@ -92,6 +103,7 @@ __all__ = [
     "Done",
     "Error",
     "Fence",
+    "Fill",
     "ForkedError",
     "FullError",
     "Hold",
@@ -110,8 +122,10 @@ __all__ = [
     "LockInfo",
     "LostError",
     "ManualClock",
+    "Metrics",
     "NoSessionError",
     "Once",
+    "OnceCounts",
     "OnceInfo",
     "OtherSpaceError",
     "OverrideInfo",
@@ -129,5 +143,7 @@ __all__ = [
     "UnfinishedError",
     "UnsupportedError",
     "UpgradeConflictError",
+    "Usage",
+    "WaitTimes",
     "open",
 ]
