@@ -11,16 +11,17 @@
  *     if (sprag_limiter_check(api, "user:42", 7, 1, NULL, NULL) == SPRAG_OK)
  *         serve();
  *
- * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread once
- * no other uses it, and a value in the caller's own memory (a hold, an attempt, a decision) is for one thread at a
- * time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_hold_is_valid() and sprag_status_text() may
- * be called from a signal handler. A process forked from one with an open space gets SPRAG_ERROR_FORKED until it opens
- * its own; closing what it inherited is allowed, and touches nothing of its parent's.
+ * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread
+ * once no other uses it, and a value in the caller's own memory (a hold, an attempt, a decision) is for one thread
+ * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_status_text(), and
+ * sprag_hold_is_valid() of a hold that is not an owner's, may be called from a signal handler. A process forked
+ * from one with an open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed,
+ * and touches nothing of its parent's.
  *
- * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun. Handles
- * may be closed in any order, since each keeps what it needs of the space. Names, keys, texts and options are read
- * during the call only. What a visitor is given lives until it returns. An error that is written belongs to the
- * caller, who ends it with sprag_error_free().
+ * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun.
+ * Handles may be closed in any order, since each keeps what it needs of the space. Names, keys, texts and options
+ * are read during the call only. What a visitor is given lives until it returns. An error that is written belongs
+ * to the caller, who ends it with sprag_error_free().
  *
  * POINTERS. NULL where something is needed is an error that names the argument; NULL is nothing to close. Where
  * nothing is wanted, NULL may be given if the text says so. What a call has to give is written on success, and on an
