@@ -62,11 +62,16 @@ impl Entered {
         hold: &Bound<'_, Hold>,
         who: impl FnOnce() -> PyResult<Who>,
     ) -> PyResult<()> {
-        let is_empty = self.holds.lock().is_empty();
-        // Asked without the mutex; should it not be empty any more, or be empty now, a name is no harm.
-        let who = if is_empty { None } else { Some(who()?) };
-        let mut holds = self.holds.lock();
-        holds.push((who, hold.clone().unbind()));
+        {
+            let mut holds = self.holds.lock();
+            if holds.is_empty() {
+                holds.push((None, hold.clone().unbind()));
+                return Ok(());
+            }
+        }
+        // Asked without the mutex; should it be empty by now, a name is no harm.
+        let who = who()?;
+        self.holds.lock().push((Some(who), hold.clone().unbind()));
         Ok(())
     }
 
