@@ -156,8 +156,10 @@ impl Owner {
         by_name.chain(others.iter().copied()).collect()
     }
 
-    /// Fails unless this is an owner of the space whose engine is given.
+    /// Fails unless this is an owner of the space whose engine is given, opened by this process.
     pub(crate) fn check_space(&self, space: &Inner) -> Result<()> {
+        // First of all: in a forked child the owner's mutexes may be held by a thread that is not there.
+        space.check_process()?;
         if std::ptr::eq(std::ptr::from_ref(&*self.space.inner), space) {
             return Ok(());
         }
@@ -192,13 +194,14 @@ impl Owner {
 
 impl fmt::Debug for Owner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = self.shared.held.lock();
-        let names = held.keys().map(|name| Readable(name));
-        let names: Vec<Readable<'_>> = names.collect();
-        formatter
-            .debug_struct("Owner")
-            .field("locks", &names)
-            .finish_non_exhaustive()
+        let mut owner = formatter.debug_struct("Owner");
+        // In a forked child it has none, and its mutex may be held by a thread that is not there.
+        if self.space.inner.check_process().is_ok() {
+            let held = self.shared.held.lock();
+            let names: Vec<Readable<'_>> = held.keys().map(|name| Readable(name)).collect();
+            owner.field("locks", &names);
+        }
+        owner.finish_non_exhaustive()
     }
 }
 

@@ -25,6 +25,10 @@ struct Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        // In a forked child the owner's mutex may be held by a thread that is not there.
+        if self.owner.space.inner.check_process().is_err() {
+            return;
+        }
         let mut others = self.owner.shared.others.lock();
         if let Some(at) = others.iter().position(|other| Some(*other) == self.grant) {
             others.swap_remove(at);
@@ -135,5 +139,64 @@ impl<'s> Locks<'s> {
             let grant = hold.grant();
             Ok(HoldOf::new(&owner, hold, grant))
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use crate::{Error, Owner, Space};
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    /// Runs `in_child` in a forked child, where another thread of the owner's would never let go of its mutexes; how
+    /// the child ended. One that waits for them is killed.
+    fn in_child_of_a_busy_owner(owner: &Owner, in_child: impl FnOnce() -> bool) -> libc::c_int {
+        let _busy = (owner.shared.held.lock(), owner.shared.others.lock());
+        // SAFETY: the child has this thread alone; it calls the library, whose promise is what is tested, and exits.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0, "{}", std::io::Error::last_os_error());
+        if pid == 0 {
+            // SAFETY: no memory is passed; the second ends the child without running what the parent registered.
+            unsafe {
+                libc::alarm(20);
+                libc::_exit(i32::from(!in_child()));
+            }
+        }
+        let mut status = 0;
+        // SAFETY: writes one int.
+        let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert_eq!(waited, pid);
+        status
+    }
+
+    #[test]
+    fn a_forked_child_waits_for_no_mutex_of_an_owner() {
+        let space = Space::open("mem:").unwrap();
+        let owner = space.owner();
+        let (several, table) = (space.locks(["a", "b"]).unwrap(), space.table().unwrap());
+        let other = space.locks(["c"]).unwrap();
+        let held = several.acquire_for(&owner, Duration::ZERO).unwrap();
+        let taken = space.lock("d").unwrap().acquire().unwrap();
+        let mut waits = pin!(owner.lock("d").unwrap().into_owned().acquire_async());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        let ended = in_child_of_a_busy_owner(&owner, || {
+            drop(held);
+            let waited = waits.as_mut().poll(&mut context);
+            matches!(waited, Poll::Ready(Err(Error::Forked)))
+                && matches!(
+                    other.acquire_for(&owner, Duration::ZERO),
+                    Err(Error::Forked)
+                )
+                && matches!(
+                    table.acquire_for(&owner, Duration::ZERO),
+                    Err(Error::Forked)
+                )
+                && format!("{owner:?}").starts_with("Owner")
+        });
+        assert_eq!(ended, 0);
+        taken.release().unwrap();
     }
 }
