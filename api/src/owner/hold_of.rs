@@ -144,7 +144,8 @@ impl<'s> Locks<'s> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use crate::{Error, Owner, Space};
+    use crate::owner::OwnerHold;
+    use crate::{Error, KeepAlive, ManualClock, Owner, Space};
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
@@ -198,5 +199,40 @@ mod tests {
         });
         assert_eq!(ended, 0);
         taken.release().unwrap();
+    }
+
+    #[test]
+    fn whether_an_owners_hold_is_valid_is_told_without_a_mutex() {
+        let clock = ManualClock::new();
+        let space = Space::builder().clock(&clock).open("mem:").unwrap();
+        let owner = space.owner();
+        let lock = owner.lock("a").unwrap();
+        let valid_of_a_busy_owner = |hold: &OwnerHold<'_>| {
+            let _busy = (owner.shared.held.lock(), owner.shared.others.lock());
+            hold.is_valid()
+        };
+        let (first, again) = (lock.acquire().unwrap(), lock.acquire().unwrap());
+        clock.advance(Duration::from_secs(29));
+        assert!(valid_of_a_busy_owner(&first) && valid_of_a_busy_owner(&again));
+        first.extend(Duration::from_secs(5)).unwrap();
+        clock.advance(Duration::from_secs(4));
+        assert!(valid_of_a_busy_owner(&again), "what one renews, all have");
+        clock.advance(Duration::from_secs(1));
+        assert!(!valid_of_a_busy_owner(&first) && !valid_of_a_busy_owner(&again));
+        assert!(matches!(lock.acquire(), Err(Error::Lost { .. })));
+
+        let kept = lock.acquire().unwrap();
+        kept.keep_alive(KeepAlive::default()).unwrap();
+        clock.advance(Duration::from_secs(20));
+        while kept.lease_left() < Duration::from_secs(25) {
+            std::thread::yield_now();
+        }
+        clock.advance(Duration::from_secs(20));
+        assert!(valid_of_a_busy_owner(&kept), "renewed in the background");
+        assert!(!valid_of_a_busy_owner(&first), "lost, whatever came after");
+        space.break_lock("a").unwrap();
+        while valid_of_a_busy_owner(&kept) {
+            std::thread::yield_now();
+        }
     }
 }
