@@ -139,7 +139,7 @@ enum {
   SPRAG_ERROR_FULL = -17,
   // This process has its share of the region's room already.
   SPRAG_ERROR_SHARE_EXCEEDED = -18,
-  // The file system has no room for the region to grow.
+  // The file system, or for mem: memory, has no room for the region to grow.
   SPRAG_ERROR_NO_SPACE = -19,
   // It exists by another definition: another limit, or another number of permits.
   SPRAG_ERROR_DEFINITION_DIFFERS = -20,
