@@ -59,3 +59,4 @@ pub mod status;
 pub mod striped;
 #[cfg(test)]
 mod testing;
+pub mod version;
