@@ -71,6 +71,7 @@ from sprag._sprag import (
     Space,
     StripedCounter,
     Unfinished,
+    __version__,
     open,
 )
 
@@ -129,5 +130,6 @@ __all__ = [
     "UnfinishedError",
     "UnsupportedError",
     "UpgradeConflictError",
+    "__version__",
     "open",
 ]
