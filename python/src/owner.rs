@@ -66,7 +66,7 @@ impl Owner {
         keep_alive: bool,
         on_lost: Option<Py<PyAny>>,
     ) -> PyResult<Lock> {
-        let partition = whole_u32("partition", partition, 0)?;
+        let partition = whole_u32("partition", partition, 0, self.space.partitions() - 1)?;
         let lock = self.space.partition(partition).or_raise(py)?;
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         let source = Source::CoarseOf(lock, self.owner.clone());
@@ -86,9 +86,5 @@ impl Owner {
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         let source = Source::CoarseOf(lock, self.owner.clone());
         Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<sprag.Owner {:?}>", self.owner)
     }
 }

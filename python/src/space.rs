@@ -11,7 +11,7 @@ use crate::joint::JointLimiter;
 use crate::limiter::Limiter;
 use crate::limits::limit_of;
 use crate::lock::{Keep, Lock};
-use crate::number::{ttl_of, whole, whole_u32};
+use crate::number::{permits, ttl_of, whole, whole_u32};
 use crate::once::Once;
 use crate::owner::Owner;
 use crate::semaphore::{Concurrency, Semaphore};
@@ -71,7 +71,7 @@ pub(crate) fn open(
         builder = builder.without_session();
     }
     if let Some(percent) = share_percent {
-        builder = builder.share_percent(whole_u32("share_percent", percent, 1)?);
+        builder = builder.share_percent(whole_u32("share_percent", percent, 1, 100)?);
     }
     if let Some(caps) = caps {
         builder = builder.caps(caps.get().caps());
@@ -169,7 +169,7 @@ impl Space {
         on_lost: Option<Py<PyAny>>,
     ) -> PyResult<Lock> {
         let space = self.space(py)?;
-        let partition = whole_u32("partition", partition, 0)?;
+        let partition = whole_u32("partition", partition, 0, space.partitions() - 1)?;
         let lock = space.partition(partition).or_raise(py)?;
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         Ok(Lock::new(
@@ -217,7 +217,7 @@ impl Space {
         keep_alive: bool,
         on_lost: Option<Py<PyAny>>,
     ) -> PyResult<Semaphore> {
-        let (space, permits) = (self.space(py)?, whole_u32("permits", permits, 0)?);
+        let (space, permits) = (self.space(py)?, self::permits(permits)?);
         let semaphore = space
             .semaphore(bytes_of("name", name)?, permits)
             .or_raise(py)?;
@@ -235,7 +235,7 @@ impl Space {
         permits: &Bound<'_, PyAny>,
         update: bool,
     ) -> PyResult<Concurrency> {
-        let (space, permits) = (self.space(py)?, whole_u32("permits", permits, 0)?);
+        let (space, permits) = (self.space(py)?, self::permits(permits)?);
         let name = bytes_of("name", name)?;
         let limiter = if update {
             space.concurrency_updated(name, permits)
