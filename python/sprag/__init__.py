@@ -49,6 +49,15 @@ from sprag._info import (
     OverrideInfo,
     SemaphoreInfo,
 )
+from sprag._metrics import (
+    AcquireCounts,
+    CheckCounts,
+    Fill,
+    Metrics,
+    OnceCounts,
+    Usage,
+    WaitTimes,
+)
 from sprag._sprag import (
     Attempt,
     Caps,
@@ -76,10 +85,12 @@ from sprag._sprag import (
 )
 
 __all__ = [
+    "AcquireCounts",
     "Attempt",
     "BoundsError",
     "BreakInfo",
     "Caps",
+    "CheckCounts",
     "ClosedError",
     "Concurrency",
     "ConcurrencyInfo",
@@ -93,6 +104,7 @@ __all__ = [
     "Done",
     "Error",
     "Fence",
+    "Fill",
     "ForkedError",
     "FullError",
     "Hold",
@@ -111,8 +123,10 @@ __all__ = [
     "LockInfo",
     "LostError",
     "ManualClock",
+    "Metrics",
     "NoSessionError",
     "Once",
+    "OnceCounts",
     "OnceInfo",
     "OtherSpaceError",
     "OverrideInfo",
@@ -130,6 +144,8 @@ __all__ = [
     "UnfinishedError",
     "UnsupportedError",
     "UpgradeConflictError",
+    "Usage",
+    "WaitTimes",
     "__version__",
     "open",
 ]

@@ -17,6 +17,7 @@ from sprag._info import (
     OverrideInfo,
     SemaphoreInfo,
 )
+from sprag._metrics import Metrics
 
 __all__ = [
     "Acquire",
@@ -200,6 +201,10 @@ class Space:
     def break_lock(self, name: _Name) -> int | None:
         """Takes the lock away from whoever holds it, and notes who did; the token that was ended, or `None` if it was
         not held. What the holder still writes, a fence rejects."""
+
+    def metrics(self) -> Metrics:
+        """What this process did with the space since it was opened, and how full its region is. Stops nobody; some
+        microseconds."""
 
     def breaks(self) -> list[BreakInfo]:
         """The last forced releases, oldest first, at most 64."""

@@ -18,6 +18,7 @@ mod limiter;
 mod limits;
 mod lock;
 mod lost;
+mod metrics;
 mod number;
 mod once;
 mod owner;

@@ -11,6 +11,7 @@ use crate::joint::JointLimiter;
 use crate::limiter::Limiter;
 use crate::limits::limit_of;
 use crate::lock::{Keep, Lock};
+use crate::metrics;
 use crate::number::{permits, ttl_of, whole, whole_u32};
 use crate::once::Once;
 use crate::owner::Owner;
@@ -374,6 +375,12 @@ impl Space {
     fn break_lock(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let (space, name) = (self.space(py)?, bytes_of("name", name)?);
         py.detach(|| space.break_lock(name)).or_raise(py)
+    }
+
+    /// What this process did with the space since it was opened, and how full its region is. Stops nobody; some
+    /// microseconds.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        metrics::metrics(py, &self.space(py)?.metrics().or_raise(py)?)
     }
 
     /// The last forced releases, oldest first, at most 64.

@@ -318,6 +318,22 @@ def test_who_holds_what_can_be_told(space: sprag.Space) -> None:
     assert space.break_lock("a/1") is None
 
 
+def test_metrics_tell_what_was_done_and_how_full_the_region_is(space: sprag.Space) -> None:
+    before = space.metrics()
+    assert before.checks == sprag.CheckCounts(allowed=0, refused=0, overflow=0)
+    api = space.limiter("api", "2/hour")
+    assert [bool(api.hit("ann")) for _ in range(3)] == [True, True, False]
+    with space.lock("a", ttl=10) as hold:
+        hold.renew()
+        assert space.lock("a").acquire(blocking=False) is None
+    metrics = space.metrics()
+    assert metrics.checks == sprag.CheckCounts(allowed=2, refused=1, overflow=0)
+    assert (metrics.acquires.at_once, metrics.acquires.busy, metrics.renewals) == (1, 1, 1)
+    assert metrics.waits.sum == 0 and set(metrics.waits.buckets) == {0}
+    assert (metrics.region.limiter_keys.used, metrics.region.sessions.used) == (1, 1)
+    assert metrics.region.objects.cap == 65_536
+
+
 def test_what_is_there_is_found_as_it_is(space: sprag.Space) -> None:
     assert space.find_limiter("api") is None
     assert space.find_concurrency("uploads") is None
