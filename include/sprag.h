@@ -29,6 +29,7 @@
  * zero has its default, so that a caller built for an earlier release runs with a later library.
  *
  * SECTIONS
+ *     //! VERSION
  *     Statuses
  *     Errors
  *     Names, keys and values
