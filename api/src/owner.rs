@@ -83,9 +83,9 @@ impl Shared {
         if stop::is_installed() {
             let look_at = Instant::now() + Duration::from_nanos(stop::LOOK_NS);
             let at = give_up_at.map_or(look_at, |at| at.min(look_at));
-            if self.changed.wait_until(&mut held, at).timed_out() {
-                MutexGuard::unlocked(&mut held, stop::check)?;
-            }
+            // Asked whatever woke it: an owner that is busy with other locks tells of changes all the time.
+            self.changed.wait_until(&mut held, at);
+            MutexGuard::unlocked(&mut held, stop::check)?;
         } else if let Some(at) = give_up_at {
             self.changed.wait_until(&mut held, at);
         } else {
@@ -123,6 +123,35 @@ struct Beneath {
     depth: u32,
     /// Tells it from those that the owner had before, whatever its token: that rises with an upgrade.
     serial: u64,
+}
+
+/// That a lock is being acquired. Dropped, also by a panic, nobody acquires it any more.
+struct Acquiring<'a> {
+    shared: &'a Shared,
+    name: &'a [u8],
+}
+
+impl Drop for Acquiring<'_> {
+    fn drop(&mut self) {
+        self.shared.held.lock().remove(self.name);
+        self.shared.tell_changed();
+    }
+}
+
+/// A hold that is being upgraded. Dropped, also by a panic, it is the owner's again.
+struct Upgrading<'a> {
+    shared: &'a Shared,
+    name: &'a [u8],
+    beneath: Option<Beneath>,
+}
+
+impl Drop for Upgrading<'_> {
+    fn drop(&mut self) {
+        let beneath = self.beneath.take().map(Held::By);
+        let entry = beneath.map(|beneath| (self.name.to_vec(), beneath));
+        self.shared.held.lock().extend(entry);
+        self.shared.tell_changed();
+    }
 }
 
 /// What one who comes for a lock finds of its owner.
@@ -309,7 +338,13 @@ impl<'o> OwnerLock<'o> {
             }
         }
         drop(held);
-        self.settle(self.acquire_first(wants, give_up_at))
+        let acquiring = Acquiring {
+            shared,
+            name: &self.name,
+        };
+        let acquired = self.acquire_first(wants, give_up_at);
+        std::mem::forget(acquiring);
+        self.settle(acquired)
     }
 
     /// What the owner has of the lock. One who is first must [`settle`](Self::settle).
@@ -564,7 +599,7 @@ impl OwnerHold<'_> {
         self.owner.space.inner.check_process()?;
         let holds = self.owner.grants();
         let mut held = self.held()?;
-        let mut beneath = match held.remove(&self.name) {
+        let beneath = match held.remove(&self.name) {
             Some(Held::By(beneath)) if beneath.serial == self.serial => beneath,
             other => {
                 held.extend(other.map(|other| (self.name.clone(), other)));
@@ -573,14 +608,15 @@ impl OwnerHold<'_> {
         };
         held.insert(self.name.clone(), Held::Upgrading);
         drop(held);
-        let asked = ask(&mut beneath.hold, &holds);
-        let shared = &*self.owner.shared;
-        shared
-            .held
-            .lock()
-            .insert(self.name.clone(), Held::By(beneath));
-        shared.tell_changed();
-        asked
+        let mut upgrading = Upgrading {
+            shared: &self.owner.shared,
+            name: &self.name,
+            beneath: Some(beneath),
+        };
+        match &mut upgrading.beneath {
+            Some(beneath) => ask(&mut beneath.hold, &holds),
+            None => Err(Error::lost(Some(&self.name), self.token)),
+        }
     }
 
     fn end(&mut self) -> Result<()> {

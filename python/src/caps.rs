@@ -49,7 +49,7 @@ impl Caps {
             (&mut caps.key_chunks, "key_chunks", key_chunks),
         ] {
             if let Some(value) = value {
-                *cap = whole_u32(what, value, 1)?;
+                *cap = whole_u32(what, value, 1, u32::MAX)?;
             }
         }
         Ok(Self { caps })

@@ -39,9 +39,19 @@ pub(crate) fn whole_within(
     }
 }
 
-/// A whole number of at most 32 bits.
-pub(crate) fn whole_u32(what: &'static str, value: &Bound<'_, PyAny>, min: u32) -> PyResult<u32> {
-    whole_within(what, value, min.into(), u32::MAX.into()).map(|number| number as u32)
+/// A whole number of at most 32 bits, within bounds.
+pub(crate) fn whole_u32(
+    what: &'static str,
+    value: &Bound<'_, PyAny>,
+    min: u32,
+    max: u32,
+) -> PyResult<u32> {
+    whole_within(what, value, min.into(), max.into()).map(|number| number as u32)
+}
+
+/// How many permits there are, or are to be had.
+pub(crate) fn permits(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    whole_u32("permits", value, 1, 16_777_215)
 }
 
 /// A signed whole number of 64 bits.

@@ -6,7 +6,7 @@ use crate::error::OrRaise;
 use crate::hold::Hold;
 use crate::info;
 use crate::lock::{Acquirer, Keep};
-use crate::number::{seconds, timeout, ttl_of, whole, whole_u32};
+use crate::number::{self, seconds, timeout, ttl_of, whole};
 use crate::source::{AnyHold, Source};
 use crate::text::{bytes_of, told};
 use pyo3::prelude::*;
@@ -56,7 +56,7 @@ impl Semaphore {
         blocking: bool,
         timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, Hold>>> {
-        let permits = permits.map_or(Ok(1), |permits| whole_u32("permits", permits, 0))?;
+        let permits = permits.map_or(Ok(1), number::permits)?;
         self.acquirer
             .acquire(py, &self.source(permits), blocking, timeout)
     }
@@ -74,7 +74,7 @@ impl Semaphore {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+        self.acquirer.exit(py, kind, || Ok(Who::here(py)))
     }
 
     /// Takes `permits` at once when awaited, as `Lock.acquire_async`.
@@ -84,7 +84,7 @@ impl Semaphore {
         permits: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Acquire> {
-        let permits = permits.map_or(Ok(1), |permits| whole_u32("permits", permits, 0))?;
+        let permits = permits.map_or(Ok(1), number::permits)?;
         let timeout = self::timeout(timeout)?.map(seconds);
         Ok(Acquire::new(
             Of::Semaphore(slf.unbind(), permits),
@@ -185,7 +185,10 @@ impl Concurrency {
     ) -> PyResult<Semaphore> {
         let semaphore = self.limiter.key(bytes_of("key", key)?).or_raise(py)?;
         let semaphore = semaphore.ttl(ttl_of(ttl)?).or_raise(py)?;
-        Ok(Semaphore::new(semaphore, Keep::new(keep_alive, on_lost)))
+        Ok(Semaphore::new(
+            semaphore,
+            Keep::new(py, keep_alive, on_lost)?,
+        ))
     }
 
     /// How many each key can have at once now.
