@@ -70,6 +70,25 @@ extern "C" {
 #endif
 
 /*
+ * VERSION
+ *
+ * The version that a program is built with is in the macros; the one that it runs with, sprag_version() tells.
+ * Within a major version, and before 1 within a minor one, a program built with an older one runs with a newer one.
+ */
+
+// The version's first number.
+#define SPRAG_VERSION_MAJOR 0
+
+// The version's second number.
+#define SPRAG_VERSION_MINOR 1
+
+// The version's third number.
+#define SPRAG_VERSION_PATCH 0
+
+// The version of the library that runs, as "0.1.0"; lives as long as the library is loaded. Never NULL.
+const char *sprag_version(void);
+
+/*
  * STATUSES
  *
  * Every call that can fail returns a sprag_status. 0 is success; what is above 0 is an ordinary outcome and no
@@ -139,7 +158,7 @@ enum {
   SPRAG_ERROR_FULL = -17,
   // This process has its share of the region's room already.
   SPRAG_ERROR_SHARE_EXCEEDED = -18,
-  // The file system has no room for the region to grow.
+  // The file system, or for mem: memory, has no room for the region to grow.
   SPRAG_ERROR_NO_SPACE = -19,
   // It exists by another definition: another limit, or another number of permits.
   SPRAG_ERROR_DEFINITION_DIFFERS = -20,

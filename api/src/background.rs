@@ -190,13 +190,14 @@ impl Background {
         &self,
         inner: &Arc<Inner>,
         grant: Grant,
-        deadline_ns: u64,
+        deadline: Arc<AtomicU64>,
         lease_ns: u64,
         options: KeepAlive,
     ) -> Result<Kept> {
         let at_most_ns = u64::try_from(options.at_most.as_nanos()).unwrap_or(u64::MAX);
         let now_ns = inner.precise_ns();
-        let deadline = Arc::new(AtomicU64::new(deadline_ns));
+        // Relaxed: one number, compared with a clock.
+        let deadline_ns = deadline.load(Ordering::Relaxed);
         let mut state = self.state.lock();
         Self::start(inner, &mut state)?;
         let id = state.next_id();

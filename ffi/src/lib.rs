@@ -62,3 +62,4 @@ pub mod stop;
 pub mod striped;
 #[cfg(test)]
 mod testing;
+pub mod version;

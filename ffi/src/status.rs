@@ -72,7 +72,7 @@ pub enum sprag_status {
     SPRAG_ERROR_FULL = -17,
     /// This process has its share of the region's room already.
     SPRAG_ERROR_SHARE_EXCEEDED = -18,
-    /// The file system has no room for the region to grow.
+    /// The file system, or for mem: memory, has no room for the region to grow.
     SPRAG_ERROR_NO_SPACE = -19,
     /// It exists by another definition: another limit, or another number of permits.
     SPRAG_ERROR_DEFINITION_DIFFERS = -20,
@@ -150,7 +150,7 @@ const ALL: &[(sprag_status, &CStr)] = &[
     (SPRAG_ERROR_OTHER_SPACE, c"it was opened in another space; open it in the one that it is used in"),
     (SPRAG_ERROR_FULL, c"the region has no room; release some, or recreate it with higher caps"),
     (SPRAG_ERROR_SHARE_EXCEEDED, c"this process has its share of the region already; release some, or open it with a larger share"),
-    (SPRAG_ERROR_NO_SPACE, c"the file system has no room for the region to grow; free some space"),
+    (SPRAG_ERROR_NO_SPACE, c"there is no room for the region to grow; free some space in the file system, or memory for a mem: space"),
     (SPRAG_ERROR_DEFINITION_DIFFERS, c"it exists by another definition; open it by that one, or with SPRAG_UPDATE"),
     (SPRAG_ERROR_ABOVE_CAPACITY, c"more was asked for than there can be at once"),
     (SPRAG_ERROR_GONE, c"the limiter no longer exists; open it again"),

@@ -80,6 +80,7 @@ from sprag._sprag import (
     Space,
     StripedCounter,
     Unfinished,
+    __version__,
     open,
 )
 
@@ -145,5 +146,6 @@ __all__ = [
     "UpgradeConflictError",
     "Usage",
     "WaitTimes",
+    "__version__",
     "open",
 ]

@@ -45,8 +45,11 @@ __all__ = [
     "Space",
     "StripedCounter",
     "Unfinished",
+    "__version__",
     "open",
 ]
+
+__version__: str
 
 _Name: TypeAlias = str | bytes
 """1 to 1,024 bytes; text as its UTF-8."""

@@ -4,7 +4,7 @@
 use crate::entered::Who;
 use crate::error::{OrRaise, plain, raised, released};
 use crate::lost;
-use crate::number::{duration, seconds, timeout};
+use crate::number::{duration, lasting, seconds, timeout};
 use crate::source::AnyHold;
 use crate::wait::{LOOK, wait};
 use parking_lot::Mutex;
@@ -249,7 +249,7 @@ impl Hold {
 
     /// `renew` with another length: 1 ms to 366 days.
     fn extend(&self, py: Python<'_>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
-        let ttl = duration("ttl", ttl)?;
+        let ttl = lasting("ttl", ttl)?;
         self.with_held(py, |hold| hold.extend(ttl))
     }
 

@@ -87,8 +87,4 @@ impl Owner {
         let source = Source::CoarseOf(lock, self.owner.clone());
         Ok(Lock::new(source, Keep::new(py, keep_alive, on_lost)?))
     }
-
-    fn __repr__(&self) -> String {
-        format!("<sprag.Owner {:?}>", self.owner)
-    }
 }

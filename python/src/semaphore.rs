@@ -6,7 +6,7 @@ use crate::error::OrRaise;
 use crate::hold::Hold;
 use crate::info;
 use crate::lock::{Acquirer, Keep};
-use crate::number::{self, seconds, timeout, ttl_of, whole};
+use crate::number::{seconds, timeout, ttl_of, whole, whole_u32};
 use crate::source::{AnyHold, Source};
 use crate::text::{bytes_of, told};
 use pyo3::prelude::*;
@@ -37,6 +37,16 @@ impl Semaphore {
         &self.acquirer
     }
 
+    /// How many permits are asked for; 1 if nothing is said.
+    fn asked(&self, permits: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
+        let Some(permits) = permits else {
+            return Ok(1);
+        };
+        // What the engine refuses, it says more of.
+        whole_u32("permits", permits, 0, u32::MAX)
+            .or_else(|_| whole_u32("permits", permits, 1, self.semaphore.permits()))
+    }
+
     pub(crate) fn source(&self, permits: u32) -> Source {
         Source::Permits {
             semaphore: self.semaphore.clone(),
@@ -56,7 +66,7 @@ impl Semaphore {
         blocking: bool,
         timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, Hold>>> {
-        let permits = permits.map_or(Ok(1), number::permits)?;
+        let permits = self.asked(permits)?;
         self.acquirer
             .acquire(py, &self.source(permits), blocking, timeout)
     }
@@ -84,7 +94,7 @@ impl Semaphore {
         permits: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Acquire> {
-        let permits = permits.map_or(Ok(1), number::permits)?;
+        let permits = slf.get().asked(permits)?;
         let timeout = self::timeout(timeout)?.map(seconds);
         Ok(Acquire::new(
             Of::Semaphore(slf.unbind(), permits),

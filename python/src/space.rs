@@ -12,7 +12,7 @@ use crate::limiter::Limiter;
 use crate::limits::limit_of;
 use crate::lock::{Keep, Lock};
 use crate::metrics;
-use crate::number::{self, ttl_of, whole, whole_u32};
+use crate::number::{permits, ttl_of, whole, whole_u32};
 use crate::once::Once;
 use crate::owner::Owner;
 use crate::semaphore::{Concurrency, Semaphore};
@@ -218,7 +218,7 @@ impl Space {
         keep_alive: bool,
         on_lost: Option<Py<PyAny>>,
     ) -> PyResult<Semaphore> {
-        let (space, permits) = (self.space(py)?, number::permits(permits)?);
+        let (space, permits) = (self.space(py)?, self::permits(permits)?);
         let semaphore = space
             .semaphore(bytes_of("name", name)?, permits)
             .or_raise(py)?;
@@ -239,7 +239,7 @@ impl Space {
         permits: &Bound<'_, PyAny>,
         update: bool,
     ) -> PyResult<Concurrency> {
-        let (space, permits) = (self.space(py)?, number::permits(permits)?);
+        let (space, permits) = (self.space(py)?, self::permits(permits)?);
         let name = bytes_of("name", name)?;
         let limiter = if update {
             space.concurrency_updated(name, permits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -34,9 +35,44 @@ def test_a_time_out_of_bounds_is_refused_by_name(space: sprag.Space, ttl: Any) -
     error = raised.value
     assert isinstance(error, ValueError)
     assert error.argument == "ttl"
-    assert error.minimum in (0, 0.001)
-    assert error.maximum > 86_400
+    assert (error.minimum, error.maximum) == (0.001, 366 * 86_400)
     assert str(error).startswith("ttl is ")
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 10**12])
+@pytest.mark.parametrize(
+    ("argument", "call", "least", "most"),
+    [
+        ("permits", lambda space, wrong: space.semaphore("a", wrong), 1, 16_777_215),
+        ("permits", lambda space, wrong: space.concurrency("a", wrong), 1, 16_777_215),
+        ("permits", lambda space, wrong: space.semaphore("a", 3).acquire(wrong), 1, 3),
+        ("share_percent", lambda _, wrong: sprag.open("mem:", share_percent=wrong), 1, 100),
+        ("objects", lambda _, wrong: sprag.Caps(objects=wrong), 1, 2**26),
+        ("sessions", lambda _, wrong: sprag.Caps(sessions=wrong), 1, 4_095),
+        ("waiters", lambda _, wrong: sprag.Caps(waiters=wrong), 1, 65_536),
+        ("ttl", lambda space, wrong: space.once("a").begin(wrong), 0.001, 366 * 86_400),
+    ],
+)
+def test_what_is_out_of_bounds_is_told_the_parameter_and_its_bounds(
+    space: sprag.Space,
+    argument: str,
+    call: Callable[[sprag.Space, int], object],
+    least: float,
+    most: float,
+    wrong: int,
+) -> None:
+    with pytest.raises(sprag.BoundsError, match=f"^{argument} is ") as raised:
+        call(space, wrong)
+    error = raised.value
+    assert (error.argument, error.value) == (argument, wrong)
+    assert (error.minimum, error.maximum) == (least, most)
+
+
+@pytest.mark.parametrize("wrong", [-1, 64, 10**12])
+def test_a_partition_is_one_of_the_spaces(space: sprag.Space, wrong: int) -> None:
+    with pytest.raises(sprag.BoundsError) as raised:
+        space.partition(wrong)
+    assert (raised.value.argument, raised.value.maximum) == ("partition", space.partitions - 1)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 1025, b"", b"x" * 1025])

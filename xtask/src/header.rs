@@ -20,6 +20,7 @@ pub(crate) const HEADER: &str = "include/sprag.h";
 
 /// The sections, in the order in which they are read.
 const SECTIONS: &[&str] = &[
+    "version",
     "status",
     "error",
     "bytes",
