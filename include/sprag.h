@@ -29,6 +29,7 @@
  * zero has its default, so that a caller built for an earlier release runs with a later library.
  *
  * SECTIONS
+ *     //! VERSION
  *     Statuses
  *     Errors
  *     Names, keys and values
@@ -464,8 +465,8 @@ sprag_status sprag_hold_release(sprag_hold *hold,
 // Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
 // near the end; false for an empty one.
 //
-// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes the
-// owner's mutex, and waits for another thread of the owner's that upgrades it.
+// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes
+// the owner's mutex, and waits for another thread of the owner's that upgrades it.
 bool sprag_hold_is_valid(const sprag_hold *hold);
 
 // Whether it is still held under its token, by the shared word: one load more, and also notices a broken lock.

@@ -280,8 +280,8 @@ static void texts_that_are_none_are_told(void)
     FAILS(SPRAG_ERROR_LIMIT, NULL, "the limit \"\" has no period; write COUNT/PERIOD, as in \"100/minute\", \"5/10s\" or \"30/second;burst=5\"", sprag_limiter_open(space, "x", 1, "", 0, &limiter_out, error));
     FAILS(SPRAG_ERROR_LIMIT, NULL, "the unit \"fortnight\" in the limit \"5/fortnight\" is unknown; use second, minute, hour, day, week or year (s, m or min, h, d, w, y; also ms, us, ns), with a number before it if need be, as in \"5/10s\"", sprag_limiter_open(space, "x", 1, "5/fortnight", 0, &limiter_out, error));
     FAILS(SPRAG_ERROR_DEFINITION_DIFFERS, NULL,
-          "the limiter limiter exists as 5/day and was asked for as 6/day; open it with the same limit, or change it with "
-          "SPRAG_UPDATE",
+          "the limiter limiter exists as 5/day and was asked for as 6/day; open it with the same limit, or change it "
+          "(limiter_updated, SPRAG_UPDATE, update=True, sprag limit --update)",
           sprag_limiter_open(space, "limiter", 7, "6/day", 0, &limiter_out, error));
     FAILS(SPRAG_ERROR_NOT_FOUND, NULL, "there is no region at /tmp/no-region-is-here; name another, or use this one once, which creates it",
           sprag_space_open("shm:/tmp/no-region-is-here", &existing, &space_out, error));
