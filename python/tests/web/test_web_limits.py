@@ -290,3 +290,20 @@ def test_a_generator_is_an_application_too(space: sprag.Space, is_late: bool) ->
         assert started[0][1]["RateLimit"].startswith('"mail";r=0;t=')
     body.close()
     assert done == ["closed"] and len(started) == 1
+
+
+def test_keys_that_a_region_has_no_room_for_share_what_one_has(
+    serve: Serve, clock: sprag.ManualClock
+) -> None:
+    caps = sprag.Caps(limiter_keys=64)
+    with sprag.open("mem:", clock=clock, caps=caps) as space:
+        served = serve(space, [web.Limit("a", "2/hour")])
+        assert served(peer="192.0.2.1").status == 200
+        limiter = space.find_limiter("a")
+        assert limiter is not None
+        limiter.hit_many([f"other/{at}" for at in range(64)])
+        answers = [served(peer=f"198.51.100.{at}").status for at in range(9)]
+        assert answers.count(200) <= 2 and answers[-1] == 429
+        assert served(peer="192.0.2.1").status == 200
+        clock.advance(7200)
+        assert all(served(peer=f"198.51.100.{at}").status == 200 for at in range(9))
