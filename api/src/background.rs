@@ -12,6 +12,7 @@ use crate::{Error, Result};
 use parking_lot::Mutex;
 use sprag_core::lock::{Grant, Renewed};
 use sprag_core::waiter::{PROBE_NS, Poll, Sleeper, Ticket};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -35,8 +36,10 @@ struct State {
     /// The last number given to a lease or to a future's wait.
     last_id: u64,
     leases: Vec<Renewal>,
-    /// Wakers of the futures that asked since the thread last looked.
-    futures: Vec<(u64, Waker)>,
+    /// The futures that asked and were not woken since, by their waits.
+    futures: HashMap<u64, Asked>,
+    /// When all of those are woken, to look by themselves, in region time.
+    look_at_ns: u64,
     /// Futures that wait, asked since or not: the thread must be there when one that was woken asks again.
     waits: usize,
 }
@@ -46,6 +49,29 @@ impl State {
         self.last_id += 1;
         self.last_id
     }
+
+    /// The wakers of those whose turn it may be, and now and then of all.
+    fn take_woken(&mut self, inner: &Inner, now_ns: u64) -> Vec<Waker> {
+        // A clock moved by hand may have come to any deadline.
+        let is_look_due = now_ns >= self.look_at_ns || inner.clock.is_manual();
+        if is_look_due {
+            self.look_at_ns = now_ns.saturating_add(PROBE_NS);
+        }
+        // Whoever hands on raises the signal, and then the bell. Acquire, both times: whose bell was heard, its
+        // signal is seen.
+        let woken = self.futures.extract_if(|_, asked| {
+            is_look_due || inner.engine.signal_of(asked.slot).get() != asked.seen
+        });
+        woken.map(|(_, asked)| asked.waker).collect()
+    }
+}
+
+/// A future that waits to be woken.
+struct Asked {
+    waker: Waker,
+    /// Its place in the queue, and what the signal of that was before it looked.
+    slot: u32,
+    seen: u32,
 }
 
 /// A hold that is kept alive.
@@ -164,13 +190,14 @@ impl Background {
         &self,
         inner: &Arc<Inner>,
         grant: Grant,
-        deadline_ns: u64,
+        deadline: Arc<AtomicU64>,
         lease_ns: u64,
         options: KeepAlive,
     ) -> Result<Kept> {
         let at_most_ns = u64::try_from(options.at_most.as_nanos()).unwrap_or(u64::MAX);
         let now_ns = inner.precise_ns();
-        let deadline = Arc::new(AtomicU64::new(deadline_ns));
+        // Relaxed: one number, compared with a clock.
+        let deadline_ns = deadline.load(Ordering::Relaxed);
         let mut state = self.state.lock();
         Self::start(inner, &mut state)?;
         let id = state.next_id();
@@ -215,7 +242,7 @@ fn run(space: &Weak<Inner>) {
         let now_ns = inner.precise_ns();
         let mut lost = Vec::new();
         let mut state = inner.background.state.lock();
-        let wakers: Vec<Waker> = state.futures.drain(..).map(|(_, waker)| waker).collect();
+        let wakers = state.take_woken(&inner, now_ns);
         let is_in_place = state.leases.is_empty() || inner.check_in_place().is_ok();
         state.leases.retain_mut(|lease| {
             let is_kept = is_in_place && keep(&inner, lease, now_ns);
@@ -226,7 +253,8 @@ fn run(space: &Weak<Inner>) {
             is_kept
         });
         let next_ns = state.leases.iter().map(|lease| lease.due_ns).min();
-        let is_waiting = !wakers.is_empty();
+        let is_waiting = !wakers.is_empty() || !state.futures.is_empty();
+        let look_at_ns = state.look_at_ns;
         state.is_running = state.waits > 0 || next_ns.is_some();
         state.is_probing = is_waiting || next_ns.is_none();
         let is_over = !state.is_running;
@@ -245,7 +273,7 @@ fn run(space: &Weak<Inner>) {
             next_ns.saturating_sub(now_ns).min(LOOK_NS)
         });
         if is_waiting {
-            sleep_ns = sleep_ns.min(PROBE_NS);
+            sleep_ns = sleep_ns.min(look_at_ns.saturating_sub(now_ns));
         }
         inner.sleep_on(bell, heard, sleep_ns);
     }
@@ -346,7 +374,7 @@ impl Wait {
                 return Err(Error::Forked);
             };
             // Registered before the lock is looked at, so that a wake in between is not lost.
-            self.register(waker.clone())?;
+            self.register(ticket, waker.clone())?;
             let inner = &*self.inner;
             let now_ns = inner.precise_ns();
             inner.check_in_place_now_and_then(now_ns)?;
@@ -381,11 +409,13 @@ impl Wait {
         }
     }
 
-    fn register(&self, waker: Waker) -> Result<()> {
+    fn register(&self, ticket: &Ticket, waker: Waker) -> Result<()> {
         let mut state = self.inner.background.state.lock();
         Background::start(&self.inner, &mut state)?;
         let before = self.take_waker(&mut state);
-        state.futures.push((self.id, waker));
+        let slot = ticket.slot();
+        let seen = self.inner.engine.signal_of(slot).get();
+        state.futures.insert(self.id, Asked { waker, slot, seen });
         // Asleep until some lease is due, it would not see in time that a holder died or was late.
         let is_asleep = !state.is_probing;
         drop(state);
@@ -398,8 +428,7 @@ impl Wait {
 
     /// Its waker, to be dropped without the lock: that may drop a task with all that it has.
     fn take_waker(&self, state: &mut State) -> Option<Waker> {
-        let at = state.futures.iter().position(|(id, _)| *id == self.id)?;
-        Some(state.futures.swap_remove(at).1)
+        state.futures.remove(&self.id).map(|asked| asked.waker)
     }
 }
 
@@ -428,6 +457,7 @@ impl Drop for Wait {
 
 #[cfg(test)]
 mod tests {
+    use super::{Asked, PROBE_NS, State};
     use crate::{Error, KeepAlive, ManualClock, Space};
     use std::future::Future;
     use std::pin::pin;
@@ -464,6 +494,30 @@ mod tests {
         assert!(matches!(hold.renew(), Err(Error::Lost { .. })));
         assert!(matches!(hold.downgrade(), Err(Error::Lost { .. })));
         assert!(!hold.is_valid());
+    }
+
+    #[test]
+    fn who_is_not_next_sleeps_on_until_all_look() {
+        let space = Space::open("mem:").unwrap();
+        let inner = &*space.inner;
+        let mut state = State::default();
+        let ask = |state: &mut State| {
+            for slot in 0..3 {
+                let seen = inner.engine.signal_of(slot).get();
+                let waker = Waker::noop().clone();
+                state
+                    .futures
+                    .insert(slot.into(), Asked { waker, slot, seen });
+            }
+        };
+        ask(&mut state);
+        assert_eq!(state.take_woken(inner, 1_000).len(), 3, "the first look");
+        ask(&mut state);
+        assert_eq!(state.take_woken(inner, 1_001).len(), 0);
+        inner.engine.signal_of(1).raise();
+        assert_eq!(state.take_woken(inner, 1_002).len(), 1);
+        assert!(!state.futures.contains_key(&1), "until it asks again");
+        assert_eq!(state.take_woken(inner, 1_000 + PROBE_NS).len(), 2);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Engine {
         now_ns: u64,
         wake: impl FnMut(Wake),
     ) -> Result<ConcurrencyRef> {
-        check_permits("capacity", capacity, CAPACITY_MAX)?;
+        check_permits("permits", capacity, CAPACITY_MAX)?;
         let name = Name::new(&self.region, "limiter name", name)?;
         let object = self.object(Kind::Concurrency, &name);
         for _ in 0..ROUNDS_MAX {

@@ -74,8 +74,10 @@ pub enum Error {
         /// How many this session has.
         used: u64,
     },
-    /// The file system has no room for the region to grow.
-    #[error("the file system has no room for the region to grow ({source}); free some space")]
+    /// The file system has no room for the region to grow, or memory has none for one of this process.
+    #[error(
+        "there is no room for the region to grow ({source}); free some space in the file system, or memory for a mem: space"
+    )]
     NoSpace {
         /// What the system said.
         source: std::io::Error,
@@ -83,7 +85,8 @@ pub enum Error {
     /// The limiter exists with another definition.
     #[error(
         "the limiter {limiter} exists as {existing} and was asked for as {asked}; \
-         open it with the same limit, or change it with limiter_updated (sprag limit --update)"
+         open it with the same limit, or change it (limiter_updated, SPRAG_UPDATE, update=True, \
+         sprag limit --update)"
     )]
     LimitDiffers {
         /// The limiter's name, readable.
@@ -122,7 +125,8 @@ pub enum Error {
     /// The concurrency limiter exists with another capacity.
     #[error(
         "the limiter {limiter} allows {existing} at once of each key and was opened with {asked}; open it with \
-         the same number, or change it with concurrency_updated (sprag lock --key KEY --update)"
+         the same number, or change it (concurrency_updated, SPRAG_UPDATE, update=True, \
+         sprag lock --key KEY --update)"
     )]
     ConcurrencyDiffers {
         /// The limiter's name, readable.
@@ -135,7 +139,8 @@ pub enum Error {
     /// More of a limiter's key was wanted at once than there can be, by now.
     #[error(
         "the limiter {limiter} allows {capacity} at once of each key, so {asked} can never be had; ask for \
-         fewer, or raise it with concurrency_updated (sprag lock --key KEY --update)"
+         fewer, or raise it (concurrency_updated, SPRAG_UPDATE, update=True, \
+         sprag lock --key KEY --update)"
     )]
     AboveCapacity {
         /// The limiter's name, readable.

@@ -164,7 +164,7 @@ pub struct SemaphoreStatus {
 impl Wants {
     /// Some of a semaphore's permits: 1 to its capacity, which is 1 to [`CAPACITY_MAX`].
     pub fn permits(amount: u32, capacity: u32) -> Result<Self> {
-        check_permits("capacity", capacity, CAPACITY_MAX)?;
+        check_permits("permits", capacity, CAPACITY_MAX)?;
         check_permits("permits", amount, capacity)?;
         Ok(Self::Permits { amount, capacity })
     }

@@ -128,7 +128,7 @@ impl Ticket {
     }
 
     /// The slot whose signal wakes it; a ticket that was handed out has one.
-    pub(crate) fn slot(&self) -> u32 {
+    pub fn slot(&self) -> u32 {
         self.places.first.map_or(0, |first| first.index)
     }
 

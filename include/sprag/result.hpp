@@ -29,7 +29,7 @@ template <class T> class [[nodiscard]] result {
     // The value; to be asked only if there is one.
     [[nodiscard]] T &operator*() & noexcept { return *value_; }
     [[nodiscard]] const T &operator*() const & noexcept { return *value_; }
-    [[nodiscard]] T &&operator*() && noexcept { return *std::move(value_); }
+    [[nodiscard]] T operator*() && { return *std::move(value_); }
     [[nodiscard]] T *operator->() noexcept { return &*value_; }
     [[nodiscard]] const T *operator->() const noexcept { return &*value_; }
 
@@ -40,7 +40,8 @@ template <class T> class [[nodiscard]] result {
     // The value; throws sprag::exception if there is none.
     [[nodiscard]] T &value() & { return checked(), *value_; }
     [[nodiscard]] const T &value() const & { return checked(), *value_; }
-    [[nodiscard]] T &&value() && { return checked(), *std::move(value_); }
+    // By value, so that what a loop or a reference takes of a temporary result outlives it.
+    [[nodiscard]] T value() && { return checked(), *std::move(value_); }
 #endif
 
   private:

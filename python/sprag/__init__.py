@@ -49,6 +49,15 @@ from sprag._info import (
     OverrideInfo,
     SemaphoreInfo,
 )
+from sprag._metrics import (
+    AcquireCounts,
+    CheckCounts,
+    Fill,
+    Metrics,
+    OnceCounts,
+    Usage,
+    WaitTimes,
+)
 from sprag._sprag import (
     Attempt,
     Caps,
@@ -71,14 +80,17 @@ from sprag._sprag import (
     Space,
     StripedCounter,
     Unfinished,
+    __version__,
     open,
 )
 
 __all__ = [
+    "AcquireCounts",
     "Attempt",
     "BoundsError",
     "BreakInfo",
     "Caps",
+    "CheckCounts",
     "ClosedError",
     "Concurrency",
     "ConcurrencyInfo",
@@ -92,6 +104,7 @@ __all__ = [
     "Done",
     "Error",
     "Fence",
+    "Fill",
     "ForkedError",
     "FullError",
     "Hold",
@@ -110,8 +123,10 @@ __all__ = [
     "LockInfo",
     "LostError",
     "ManualClock",
+    "Metrics",
     "NoSessionError",
     "Once",
+    "OnceCounts",
     "OnceInfo",
     "OtherSpaceError",
     "OverrideInfo",
@@ -129,5 +144,8 @@ __all__ = [
     "UnfinishedError",
     "UnsupportedError",
     "UpgradeConflictError",
+    "Usage",
+    "WaitTimes",
+    "__version__",
     "open",
 ]

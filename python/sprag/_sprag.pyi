@@ -17,6 +17,7 @@ from sprag._info import (
     OverrideInfo,
     SemaphoreInfo,
 )
+from sprag._metrics import Metrics
 
 __all__ = [
     "Acquire",
@@ -44,8 +45,11 @@ __all__ = [
     "Space",
     "StripedCounter",
     "Unfinished",
+    "__version__",
     "open",
 ]
+
+__version__: str
 
 _Name: TypeAlias = str | bytes
 """1 to 1,024 bytes; text as its UTF-8."""
@@ -198,6 +202,10 @@ class Space:
         """Takes the lock away from whoever holds it, and notes who did; the token that was ended, or `None` if it was
         not held. What the holder still writes, a fence rejects."""
 
+    def metrics(self) -> Metrics:
+        """What this process did with the space since it was opened, and how full its region is. Stops nobody; some
+        microseconds."""
+
     def breaks(self) -> list[BreakInfo]:
         """The last forced releases, oldest first, at most 64."""
 
@@ -304,8 +312,7 @@ class Lock:
 
     `with lock as hold:` and `async with lock as hold:` acquire it, waiting in first-come order, and release it at the
     end; `LostError` then if the hold was lost meanwhile, unless the body raised something itself. One object serves
-    any number of threads and tasks: each leaves its block with its own hold. (Greenlets that share a lock with each
-    other in one thread do better with `with lock.acquire() as hold:`.)
+    any number of threads, tasks and greenlets: each leaves its block with its own hold.
     """
 
     @overload

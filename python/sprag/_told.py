@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -34,10 +35,11 @@ def _call(queue: LostQueue) -> None:
         try:
             callback(hold)
         except BaseException:
-            # As for any thread, but that the next one is told all the same: also after sys.exit().
-            threading.excepthook(
-                threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
-            )
+            # As for any thread, where `sys.exit()` ends it without a word; the next one is told all the same.
+            with contextlib.suppress(BaseException):
+                threading.excepthook(
+                    threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
+                )
         del callback, hold
 
 

@@ -128,6 +128,12 @@ impl Acquire {
                 hold => this.finish(py, Ok(hold)),
             },
             State::Waiting(mut waiting) => {
+                if !waiting.resumed.bind(py).call_method0("done")?.is_truthy()? {
+                    // The one who waits is to be resumed still.
+                    *this.state.lock() = State::Waiting(waiting);
+                    let text = "this acquire is being awaited already";
+                    return Err(PyRuntimeError::new_err(text));
+                }
                 if let Some(outcome) = waiting.poll() {
                     waiting.end(py)?;
                     return this.finish(py, outcome);

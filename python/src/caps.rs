@@ -39,17 +39,22 @@ impl Caps {
         key_chunks: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut caps = sprag::Caps::default();
-        for (cap, what, value) in [
-            (&mut caps.objects, "objects", objects),
-            (&mut caps.limiter_keys, "limiter_keys", limiter_keys),
-            (&mut caps.joint_keys, "joint_keys", joint_keys),
-            (&mut caps.sessions, "sessions", sessions),
-            (&mut caps.waiters, "waiters", waiters),
-            (&mut caps.permits, "permits", permits),
-            (&mut caps.key_chunks, "key_chunks", key_chunks),
+        for (cap, what, value, max) in [
+            (&mut caps.objects, "objects", objects, 1 << 26),
+            (
+                &mut caps.limiter_keys,
+                "limiter_keys",
+                limiter_keys,
+                1 << 28,
+            ),
+            (&mut caps.joint_keys, "joint_keys", joint_keys, 1 << 26),
+            (&mut caps.sessions, "sessions", sessions, 4_095),
+            (&mut caps.waiters, "waiters", waiters, 1 << 16),
+            (&mut caps.permits, "permits", permits, 1 << 16),
+            (&mut caps.key_chunks, "key_chunks", key_chunks, 1 << 28),
         ] {
             if let Some(value) = value {
-                *cap = whole_u32(what, value, 1)?;
+                *cap = whole_u32(what, value, 1, max)?;
             }
         }
         Ok(Self { caps })

@@ -2,9 +2,9 @@
 //! task.
 
 use crate::entered::Who;
-use crate::error::{OrRaise, plain, released};
+use crate::error::{OrRaise, plain, raised, released};
 use crate::lost;
-use crate::number::{duration, seconds, timeout};
+use crate::number::{duration, lasting, seconds, timeout};
 use crate::source::AnyHold;
 use crate::wait::{LOOK, wait};
 use parking_lot::Mutex;
@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use sprag::KeepAlive;
+use sprag::host::fork::fork_id;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct Hold {
     token: AtomicU64,
     /// The number of the thread that asks what may wait, and has the state meanwhile; 0 for none.
     asker: AtomicUsize,
+    /// The process that it was made in.
+    fork_id: u64,
     on_lost: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -43,6 +46,7 @@ impl Hold {
             token: AtomicU64::new(hold.token()),
             state: Mutex::new(State::Held(hold)),
             asker: AtomicUsize::new(0),
+            fork_id: fork_id(),
             on_lost: Mutex::new(None),
         }
     }
@@ -92,6 +96,8 @@ impl Hold {
             })?;
             match asked {
                 Some(answer) => return Ok(answer),
+                // Whoever has the state is a thread of the process that this one was forked from: it never ends.
+                None if self.fork_id != fork_id() => return Err(raised(py, &sprag::Error::Forked)),
                 None => py.check_signals()?,
             }
         }
@@ -243,7 +249,7 @@ impl Hold {
 
     /// `renew` with another length: 1 ms to 366 days.
     fn extend(&self, py: Python<'_>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
-        let ttl = duration("ttl", ttl)?;
+        let ttl = lasting("ttl", ttl)?;
         self.with_held(py, |hold| hold.extend(ttl))
     }
 
@@ -260,6 +266,9 @@ impl Hold {
             Some(at_most) => duration("at_most", at_most)?,
             None => KeepAlive::default().at_most,
         };
+        if let Some(on_lost) = on_lost {
+            lost::check_callable(on_lost)?;
+        }
         Self::keep(slf, at_most, on_lost)
     }
 

@@ -6,21 +6,19 @@ use crate::text::told;
 use pyo3::IntoPyObjectExt;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyTuple};
 
-/// An object of the class with this name, by its fields in their order.
-fn object<'py>(
+/// An object of a class of a module, by its fields in their order.
+pub(crate) fn object<'py>(
     py: Python<'py>,
+    module: &str,
     class: &str,
     fields: impl PyCallArgs<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let module = MODULE.get_or_try_init(py, || {
-        PyModule::import(py, "sprag._info").map(Bound::unbind)
-    })?;
-    module.bind(py).getattr(class)?.call1(fields)
+    PyModule::import(py, module)?.getattr(class)?.call1(fields)
 }
+
+const MODULE: &str = "sprag._info";
 
 type Objects<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
 
@@ -35,7 +33,7 @@ fn holds<'py>(py: Python<'py>, holds: &[sprag::HoldInfo]) -> Objects<'py> {
             seconds(hold.lease_left),
             hold.held_for.map(seconds),
         );
-        object(py, "HoldInfo", fields)
+        object(py, MODULE, "HoldInfo", fields)
     });
     holds.collect()
 }
@@ -58,7 +56,7 @@ pub(crate) fn locks<'py>(py: Python<'py>, locks: &[sprag::LockInfo]) -> Objects<
             lock.waiters.into_bound_py_any(py)?,
             lock.waiters_dead.into_bound_py_any(py)?,
         ];
-        object(py, "LockInfo", PyTuple::new(py, fields)?)
+        object(py, MODULE, "LockInfo", PyTuple::new(py, fields)?)
     });
     locks.collect()
 }
@@ -77,7 +75,7 @@ pub(crate) fn semaphore<'py>(
         semaphore.waiters,
         semaphore.waiters_dead,
     );
-    object(py, "SemaphoreInfo", fields)
+    object(py, MODULE, "SemaphoreInfo", fields)
 }
 
 pub(crate) fn semaphores<'py>(
@@ -95,6 +93,7 @@ pub(crate) fn concurrency_limiters<'py>(
         let name = told(py, &limiter.name);
         object(
             py,
+            MODULE,
             "ConcurrencyInfo",
             (name, limiter.permits, semaphores(py, &limiter.keys)?),
         )
@@ -107,6 +106,7 @@ pub(crate) fn limiters<'py>(py: Python<'py>, limiters: &[sprag::LimiterInfo]) ->
         let name = told(py, &limiter.name);
         object(
             py,
+            MODULE,
             "LimiterInfo",
             (name, limiter.limit.to_string(), limiter.keys),
         )
@@ -122,6 +122,7 @@ pub(crate) fn joint_limiters<'py>(
         let limits: Vec<_> = limiter.limits.iter().map(ToString::to_string).collect();
         object(
             py,
+            MODULE,
             "JointLimiterInfo",
             (told(py, &limiter.name), limits, limiter.keys),
         )
@@ -132,15 +133,25 @@ pub(crate) fn joint_limiters<'py>(
 pub(crate) fn overrides<'py>(py: Python<'py>, overrides: &[sprag::OverrideInfo]) -> Objects<'py> {
     let overrides = overrides.iter().map(|each| {
         let (limiter, key) = (told(py, &each.limiter), told(py, &each.key));
-        object(py, "OverrideInfo", (limiter, key, each.limit.to_string()))
+        object(
+            py,
+            MODULE,
+            "OverrideInfo",
+            (limiter, key, each.limit.to_string()),
+        )
     });
     overrides.collect()
 }
 
 pub(crate) fn counters<'py>(py: Python<'py>, counters: &[sprag::CounterInfo]) -> Objects<'py> {
-    let counters = counters
-        .iter()
-        .map(|counter| object(py, "CounterInfo", (told(py, &counter.name), counter.number)));
+    let counters = counters.iter().map(|counter| {
+        object(
+            py,
+            MODULE,
+            "CounterInfo",
+            (told(py, &counter.name), counter.number),
+        )
+    });
     counters.collect()
 }
 
@@ -149,7 +160,12 @@ pub(crate) fn onces(py: Python<'_>, onces: Vec<sprag::OnceInfo>) -> Objects<'_> 
     for info in onces {
         // New ones are not listed.
         if let Some(status) = once::status(py, info.status)? {
-            infos.push(object(py, "OnceInfo", (told(py, &info.name), status))?);
+            infos.push(object(
+                py,
+                MODULE,
+                "OnceInfo",
+                (told(py, &info.name), status),
+            )?);
         }
     }
     Ok(infos)
@@ -160,6 +176,7 @@ pub(crate) fn breaks<'py>(py: Python<'py>, breaks: &[sprag::BreakRecord]) -> Obj
         let at = seconds(std::time::Duration::from_nanos(record.at_ns));
         object(
             py,
+            MODULE,
             "BreakInfo",
             (at, record.token, record.by_pid, told(py, &record.name)),
         )

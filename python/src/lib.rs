@@ -18,6 +18,7 @@ mod limiter;
 mod limits;
 mod lock;
 mod lost;
+mod metrics;
 mod number;
 mod once;
 mod owner;
@@ -65,4 +66,8 @@ mod _sprag {
     use crate::semaphore::{Concurrency, Semaphore};
     #[pymodule_export]
     use crate::space::{Space, open};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "as Python packages name it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

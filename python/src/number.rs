@@ -9,6 +9,12 @@ use std::time::Duration;
 /// The longest time that nanoseconds in 64 bits hold, in whole seconds: 584 years.
 const SECONDS_MAX: u64 = u64::MAX / 1_000_000_000;
 
+/// The bounds of leases and the like, in seconds: 1 ms to 366 days.
+const LASTING_SECONDS: (f64, f64) = (0.001, 31_622_400.0);
+
+/// The most permits that there can be of one name.
+const PERMITS_MAX: u32 = 16_777_215;
+
 /// A whole number of at most 64 bits; `None` stands for what was left out.
 #[inline]
 pub(crate) fn whole(
@@ -39,9 +45,19 @@ pub(crate) fn whole_within(
     }
 }
 
-/// A whole number of at most 32 bits.
-pub(crate) fn whole_u32(what: &'static str, value: &Bound<'_, PyAny>, min: u32) -> PyResult<u32> {
-    whole_within(what, value, min.into(), u32::MAX.into()).map(|number| number as u32)
+/// A whole number of at most 32 bits, within bounds.
+pub(crate) fn whole_u32(
+    what: &'static str,
+    value: &Bound<'_, PyAny>,
+    min: u32,
+    max: u32,
+) -> PyResult<u32> {
+    whole_within(what, value, min.into(), max.into()).map(|number| number as u32)
+}
+
+/// How many permits a semaphore is to have.
+pub(crate) fn permits(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    whole_u32("permits", value, 1, PERMITS_MAX)
 }
 
 /// A signed whole number of 64 bits.
@@ -54,9 +70,23 @@ pub(crate) fn signed(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<i
         .map_err(|_| bounds_error(what, value, i64::MIN, i64::MAX))
 }
 
-/// A duration: seconds as a number, or a `timedelta`. What its use allows is checked where it is used.
+/// A time to wait: seconds as a number, or a `timedelta`.
 pub(crate) fn duration(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let out_of_bounds = || bounds_error(what, value, 0, SECONDS_MAX);
+    duration_within(what, value, &(0.0, SECONDS_MAX as f64))
+}
+
+/// A time for which something is to last: a lease, a deadline, a result that is kept.
+pub(crate) fn lasting(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    duration_within(what, value, &LASTING_SECONDS)
+}
+
+/// A duration. Its bounds are for what is none; whether one lies within them is checked where it is used.
+fn duration_within(
+    what: &'static str,
+    value: &Bound<'_, PyAny>,
+    &(min, max): &(f64, f64),
+) -> PyResult<Duration> {
+    let out_of_bounds = || bounds_error(what, value, min, max);
     if let Ok(number) = value.cast::<PyInt>() {
         let seconds = number.extract::<u64>().map_err(|_| out_of_bounds())?;
         return Some(Duration::from_secs(seconds))
@@ -88,7 +118,7 @@ pub(crate) fn duration(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult
 
 /// The lease of what is acquired: 30 s if not said otherwise.
 pub(crate) fn ttl_of(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<Duration> {
-    ttl.map_or(Ok(Duration::from_secs(30)), |ttl| duration("ttl", ttl))
+    ttl.map_or(Ok(Duration::from_secs(30)), |ttl| lasting("ttl", ttl))
 }
 
 /// A timeout; `None` for no end.

@@ -1,7 +1,7 @@
 //! Onces: idempotency keys, and the attempts at them.
 
 use crate::error::{OrRaise, plain, released};
-use crate::number::{duration, seconds, whole};
+use crate::number::{lasting, seconds, whole};
 use crate::text::told;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ impl Once {
     /// `InProgress` if another is at it, `Done` with the result if it was done. Each can be used in a `with`
     /// block.
     fn begin<'py>(&self, py: Python<'py>, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let ttl = duration("ttl", ttl)?;
+        let ttl = lasting("ttl", ttl)?;
         match self.once.begin(ttl).or_raise(py)? {
             Begun::Started(attempt) => {
                 let attempt = Attempt {
@@ -55,7 +55,7 @@ impl Once {
     ) -> PyResult<()> {
         let (token, keep_for) = (
             whole("token", Some(token), 0)?,
-            duration("keep_for", keep_for)?,
+            lasting("keep_for", keep_for)?,
         );
         self.once.finish_token(token, result, keep_for).or_raise(py)
     }
@@ -74,7 +74,7 @@ impl Once {
         token: &Bound<'_, PyAny>,
         ttl: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (token, ttl) = (whole("token", Some(token), 0)?, duration("ttl", ttl)?);
+        let (token, ttl) = (whole("token", Some(token), 0)?, lasting("ttl", ttl)?);
         self.once.extend_token(token, ttl).or_raise(py)
     }
 
@@ -282,7 +282,7 @@ impl Attempt {
     /// has passed.
     #[pyo3(signature = (result, keep_for))]
     fn finish(&self, py: Python<'_>, result: &[u8], keep_for: &Bound<'_, PyAny>) -> PyResult<()> {
-        let keep_for = duration("keep_for", keep_for)?;
+        let keep_for = lasting("keep_for", keep_for)?;
         let finished = {
             let mut own = self.own.lock();
             let finished = own.as_mut().map(|own| own.finish(result, keep_for));
@@ -307,7 +307,7 @@ impl Attempt {
 
     /// `renew` with another length.
     fn extend(&self, py: Python<'_>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
-        let ttl = duration("ttl", ttl)?;
+        let ttl = lasting("ttl", ttl)?;
         self.with(py, |attempt| attempt.extend(ttl))
     }
 

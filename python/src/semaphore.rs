@@ -37,6 +37,16 @@ impl Semaphore {
         &self.acquirer
     }
 
+    /// How many permits are asked for; 1 if nothing is said.
+    fn asked(&self, permits: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
+        let Some(permits) = permits else {
+            return Ok(1);
+        };
+        // What the engine refuses, it says more of.
+        whole_u32("permits", permits, 0, u32::MAX)
+            .or_else(|_| whole_u32("permits", permits, 1, self.semaphore.permits()))
+    }
+
     pub(crate) fn source(&self, permits: u32) -> Source {
         Source::Permits {
             semaphore: self.semaphore.clone(),
@@ -56,7 +66,7 @@ impl Semaphore {
         blocking: bool,
         timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, Hold>>> {
-        let permits = permits.map_or(Ok(1), |permits| whole_u32("permits", permits, 0))?;
+        let permits = self.asked(permits)?;
         self.acquirer
             .acquire(py, &self.source(permits), blocking, timeout)
     }
@@ -74,7 +84,7 @@ impl Semaphore {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+        self.acquirer.exit(py, kind, || Ok(Who::here(py)))
     }
 
     /// Takes `permits` at once when awaited, as `Lock.acquire_async`.
@@ -84,7 +94,7 @@ impl Semaphore {
         permits: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Acquire> {
-        let permits = permits.map_or(Ok(1), |permits| whole_u32("permits", permits, 0))?;
+        let permits = slf.get().asked(permits)?;
         let timeout = self::timeout(timeout)?.map(seconds);
         Ok(Acquire::new(
             Of::Semaphore(slf.unbind(), permits),
@@ -185,7 +195,10 @@ impl Concurrency {
     ) -> PyResult<Semaphore> {
         let semaphore = self.limiter.key(bytes_of("key", key)?).or_raise(py)?;
         let semaphore = semaphore.ttl(ttl_of(ttl)?).or_raise(py)?;
-        Ok(Semaphore::new(semaphore, Keep::new(keep_alive, on_lost)))
+        Ok(Semaphore::new(
+            semaphore,
+            Keep::new(py, keep_alive, on_lost)?,
+        ))
     }
 
     /// How many each key can have at once now.

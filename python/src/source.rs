@@ -1,5 +1,5 @@
 //! What can be acquired, in one type: a lock, several, permits, a coarse lock, and those of an owner. What comes of it
-//! is a `AnyHold`.
+//! is an `AnyHold`.
 
 use pyo3::prelude::*;
 use sprag::{

@@ -11,7 +11,8 @@ use crate::joint::JointLimiter;
 use crate::limiter::Limiter;
 use crate::limits::limit_of;
 use crate::lock::{Keep, Lock};
-use crate::number::{ttl_of, whole, whole_u32};
+use crate::metrics;
+use crate::number::{permits, ttl_of, whole, whole_u32};
 use crate::once::Once;
 use crate::owner::Owner;
 use crate::semaphore::{Concurrency, Semaphore};
@@ -71,7 +72,7 @@ pub(crate) fn open(
         builder = builder.without_session();
     }
     if let Some(percent) = share_percent {
-        builder = builder.share_percent(whole_u32("share_percent", percent, 1)?);
+        builder = builder.share_percent(whole_u32("share_percent", percent, 1, 100)?);
     }
     if let Some(caps) = caps {
         builder = builder.caps(caps.get().caps());
@@ -135,7 +136,7 @@ impl Space {
             lock,
             is_shared: shared,
         };
-        Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
+        Ok(Lock::new(source, Keep::new(py, keep_alive, on_lost)?))
     }
 
     /// Several locks, 1 to 64, acquired all at once or not at all. In whatever order they are named, such acquires
@@ -154,7 +155,7 @@ impl Space {
         let locks = locks.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         Ok(Lock::new(
             Source::Several(locks),
-            Keep::new(keep_alive, on_lost),
+            Keep::new(py, keep_alive, on_lost)?,
         ))
     }
 
@@ -169,12 +170,12 @@ impl Space {
         on_lost: Option<Py<PyAny>>,
     ) -> PyResult<Lock> {
         let space = self.space(py)?;
-        let partition = whole_u32("partition", partition, 0)?;
+        let partition = whole_u32("partition", partition, 0, space.partitions() - 1)?;
         let lock = space.partition(partition).or_raise(py)?;
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         Ok(Lock::new(
             Source::Coarse(lock),
-            Keep::new(keep_alive, on_lost),
+            Keep::new(py, keep_alive, on_lost)?,
         ))
     }
 
@@ -192,7 +193,7 @@ impl Space {
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         Ok(Lock::new(
             Source::Coarse(lock),
-            Keep::new(keep_alive, on_lost),
+            Keep::new(py, keep_alive, on_lost)?,
         ))
     }
 
@@ -217,12 +218,15 @@ impl Space {
         keep_alive: bool,
         on_lost: Option<Py<PyAny>>,
     ) -> PyResult<Semaphore> {
-        let (space, permits) = (self.space(py)?, whole_u32("permits", permits, 0)?);
+        let (space, permits) = (self.space(py)?, self::permits(permits)?);
         let semaphore = space
             .semaphore(bytes_of("name", name)?, permits)
             .or_raise(py)?;
         let semaphore = semaphore.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
-        Ok(Semaphore::new(semaphore, Keep::new(keep_alive, on_lost)))
+        Ok(Semaphore::new(
+            semaphore,
+            Keep::new(py, keep_alive, on_lost)?,
+        ))
     }
 
     /// The concurrency limiter `name`: of each key at most `permits` are held at once, 1 to 16,777,215.
@@ -235,7 +239,7 @@ impl Space {
         permits: &Bound<'_, PyAny>,
         update: bool,
     ) -> PyResult<Concurrency> {
-        let (space, permits) = (self.space(py)?, whole_u32("permits", permits, 0)?);
+        let (space, permits) = (self.space(py)?, self::permits(permits)?);
         let name = bytes_of("name", name)?;
         let limiter = if update {
             space.concurrency_updated(name, permits)
@@ -374,6 +378,12 @@ impl Space {
     fn break_lock(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let (space, name) = (self.space(py)?, bytes_of("name", name)?);
         py.detach(|| space.break_lock(name)).or_raise(py)
+    }
+
+    /// What this process did with the space since it was opened, and how full its region is. Stops nobody; some
+    /// microseconds.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        metrics::metrics(py, &self.space(py)?.metrics().or_raise(py)?)
     }
 
     /// The last forced releases, oldest first, at most 64.

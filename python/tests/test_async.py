@@ -271,6 +271,21 @@ def test_an_acquire_is_awaited_once(space: sprag.Space) -> None:
     asyncio.run(main())
 
 
+def test_a_second_who_awaits_an_acquire_does_not_take_it_from_the_first(space: sprag.Space) -> None:
+    async def main() -> None:
+        held = space.lock("a").acquire()
+        acquire = space.lock("a").acquire_async()
+        first = asyncio.create_task(acquire)
+        await until(lambda: waiters(space))
+        with pytest.raises(RuntimeError, match="awaited already"):
+            await acquire
+        held.release()
+        hold = await first
+        assert hold is not None and hold.is_held()
+
+    asyncio.run(main())
+
+
 def test_a_loop_with_a_wait_left_over_is_freed_and_so_is_its_place(space: sprag.Space) -> None:
     held = space.lock("a").acquire()
     loop = asyncio.new_event_loop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -226,6 +227,35 @@ def test_a_forked_child_owns_nothing_and_leaves_its_parents_holds_alone(tmp_path
     assert out == "7 True True True\n"
 
 
+def test_a_forked_child_does_not_wait_for_an_upgrade_of_its_parents(tmp_path: Path) -> None:
+    out = run(
+        f"""
+        space = sprag.open("shm:{tmp_path}/region")
+        shared = space.lock("a", shared=True)
+        mine, other = shared.acquire(), shared.acquire()
+        thread = threading.Thread(target=mine.upgrade)
+        thread.start()
+        while not space.inspect("a")[0].waiters:
+            pass
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            for call in (lambda: mine.lost, mine.is_held, mine.release):
+                try:
+                    call()
+                except sprag.ForkedError:
+                    continue
+                os._exit(1)
+            os._exit(7)
+        _, status = os.waitpid(child, 0)
+        other.release()
+        thread.join()
+        print(os.waitstatus_to_exitcode(status), mine.is_held())
+        """
+    )
+    assert out == "7 True\n"
+
+
 def test_a_child_tells_losses_by_a_thread_of_its_own(tmp_path: Path) -> None:
     run(
         """
@@ -415,23 +445,24 @@ def test_a_callback_that_raises_is_reported_and_the_next_one_is_called() -> None
     assert done.returncode == 0 and done.stderr.endswith("KeyError: 'in the callback'\n")
 
 
-def test_a_callback_that_ends_its_thread_does_not_end_that_of_the_others(
-    space: sprag.Space, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nothing_that_a_callback_raises_keeps_others_from_being_told(
+    space: sprag.Space, error: type[BaseException]
 ) -> None:
-    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
     came, told = threading.Event(), threading.Event()
 
-    def leave(hold: sprag.Hold) -> None:
+    def fail(hold: sprag.Hold) -> None:
         came.set()
-        sys.exit()
+        raise error
 
-    first = space.lock("a", on_lost=leave).acquire()
+    first = space.lock("a", on_lost=fail).acquire()
     second = space.lock("b", on_lost=lambda hold: told.set()).acquire()
     space.break_lock("a")
     assert came.wait(60)
     space.break_lock("b")
     assert told.wait(60)
-    del first, second
+    assert first.lost and second.lost
 
 
 def test_what_watches_a_hold_does_not_keep_it(space: sprag.Space) -> None:

@@ -35,7 +35,13 @@ impl Engine {
     /// The 32-bit word that rises when it may be the waiter's turn. Read it, poll, then park on the
     /// value read.
     pub fn signal(&self, ticket: &Ticket) -> &Half {
-        self.region.half(self.region.waiter_at(ticket.slot()))
+        self.signal_of(ticket.slot())
+    }
+
+    /// The signal of the waiter in a [`slot`](Ticket::slot), whoever that is by now: of one past the last, the last's.
+    pub fn signal_of(&self, slot: u32) -> &Half {
+        let last = self.region.caps().waiters - 1;
+        self.region.half(self.region.waiter_at(slot.min(last)))
     }
 
     /// The word to wake sleepers on, already raised; `None` if nobody sleeps.

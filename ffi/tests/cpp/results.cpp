@@ -9,6 +9,10 @@ using check::need;
 using check::test;
 
 static_assert(!std::is_convertible_v<sprag::result<int>, bool>, "a result is asked, never taken for a number");
+static_assert(std::is_same_v<decltype(*std::declval<sprag::result<int>>()), int>, "a loop over it would dangle");
+#ifdef __cpp_exceptions
+static_assert(std::is_same_v<decltype(std::declval<sprag::result<int>>().value()), int>, "so here");
+#endif
 
 namespace {
 

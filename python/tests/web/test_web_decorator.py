@@ -44,7 +44,10 @@ def test_a_function_beyond_its_limit_is_not_run(clocked: sprag.Space) -> None:
     assert parsed(error.headers["RateLimit-Policy"]) == [("mail", {"q": 2, "w": 60})]
     assert b"quota-exceeded" in error.body
     copy = pickle.loads(pickle.dumps(error))
+    assert isinstance(copy, web.RateLimitedError)
     assert str(copy) == str(error) and copy.retry_after == 30
+    assert (copy.name, copy.key) == (error.name, error.key)
+    assert (copy.headers, copy.body) == (error.headers, error.body)
 
 
 def test_a_coroutine_function_stays_one(clocked: sprag.Space) -> None:
