@@ -13,10 +13,10 @@
  *
  * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread
  * once no other uses it, and a value in the caller's own memory (a hold, an attempt, a decision) is for one thread
- * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_status_text(), and
- * sprag_hold_is_valid() of a hold that is not an owner's, may be called from a signal handler. A process forked
- * from one with an open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed,
- * and touches nothing of its parent's.
+ * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_hold_is_valid() and
+ * sprag_status_text() may be called from a signal handler. A process forked from one with an open space gets
+ * SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed, and touches nothing of its
+ * parent's.
  *
  * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun.
  * Handles may be closed in any order, since each keeps what it needs of the space. Names, keys, texts and options
@@ -29,7 +29,7 @@
  * zero has its default, so that a caller built for an earlier release runs with a later library.
  *
  * SECTIONS
- *     //! VERSION
+ *     Version
  *     Statuses
  *     Errors
  *     Names, keys and values
@@ -465,8 +465,7 @@ sprag_status sprag_hold_release(sprag_hold *hold,
 // Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
 // near the end; false for an empty one.
 //
-// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes
-// the owner's mutex, and waits for another thread of the owner's that upgrades it.
+// Async-signal-safe, as no other call on a hold is.
 bool sprag_hold_is_valid(const sprag_hold *hold);
 
 // Whether it is still held under its token, by the shared word: one load more, and also notices a broken lock.

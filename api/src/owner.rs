@@ -74,9 +74,10 @@ struct Shared {
 
 impl Shared {
     /// Waits until something changed for those who are behind, or it is time to give up, or for no reason.
-    /// [`Error::Stopped`] if the caller says so, who is asked without the owner's mutex.
+    /// [`Error::Stopped`] if the caller says so, who is asked without the owner's mutex; and may fork.
     fn wait_for_change<'a>(
         &'a self,
+        space: &Inner,
         mut held: MutexGuard<'a, HashMap<Vec<u8>, Held>>,
         give_up_at: Option<Instant>,
     ) -> Result<MutexGuard<'a, HashMap<Vec<u8>, Held>>> {
@@ -85,7 +86,10 @@ impl Shared {
             let at = give_up_at.map_or(look_at, |at| at.min(look_at));
             // Asked whatever woke it: an owner that is busy with other locks tells of changes all the time.
             self.changed.wait_until(&mut held, at);
-            MutexGuard::unlocked(&mut held, stop::check)?;
+            drop(held);
+            stop::check()?;
+            space.check_process()?;
+            held = self.held.lock();
         } else if let Some(at) = give_up_at {
             self.changed.wait_until(&mut held, at);
         } else {
@@ -153,8 +157,10 @@ impl Drop for Acquiring<'_> {
     }
 }
 
-/// A hold that is being upgraded. Dropped, also by a panic, it is the owner's again.
+/// A hold that is being upgraded. Dropped, also by a panic, it is the owner's again; but not in a child that was forked
+/// meanwhile, where the owner's mutex may be held by a thread that is not there.
 struct Upgrading<'a> {
+    space: &'a Inner,
     shared: &'a Shared,
     name: &'a [u8],
     beneath: Option<Beneath>,
@@ -162,6 +168,9 @@ struct Upgrading<'a> {
 
 impl Drop for Upgrading<'_> {
     fn drop(&mut self) {
+        if self.space.check_process().is_err() {
+            return;
+        }
         let beneath = self.beneath.take().map(Held::By);
         let entry = beneath.map(|beneath| (self.name.to_vec(), beneath));
         self.shared.held.lock().extend(entry);
@@ -352,7 +361,9 @@ impl<'o> OwnerLock<'o> {
                 Entry::Behind if give_up_at.is_some_and(|at| at <= Instant::now()) => {
                     return Ok(None);
                 }
-                Entry::Behind => held = shared.wait_for_change(held, give_up_at)?,
+                Entry::Behind => {
+                    held = shared.wait_for_change(&owner.space.inner, held, give_up_at)?;
+                }
             }
         }
         drop(held);
@@ -397,6 +408,8 @@ impl<'o> OwnerLock<'o> {
 
     /// Says how it went for the first, to all of the owner.
     fn settle(&self, acquired: Result<Option<Hold<'static>>>) -> Result<Option<OwnerHold<'o>>> {
+        // In a child that was forked meanwhile the owner's mutex may be held by a thread that is not there.
+        self.owner.space.inner.check_process()?;
         let shared = &*self.owner.shared;
         let mut held = shared.held.lock();
         let result = match acquired {
@@ -612,7 +625,7 @@ impl OwnerHold<'_> {
         let shared = &*self.owner.shared;
         let mut held = shared.held.lock();
         while matches!(held.get(&self.name), Some(Held::Upgrading)) {
-            held = shared.wait_for_change(held, None)?;
+            held = shared.wait_for_change(&self.owner.space.inner, held, None)?;
         }
         Ok(held)
     }
@@ -636,6 +649,7 @@ impl OwnerHold<'_> {
         held.insert(self.name.clone(), Held::Upgrading);
         drop(held);
         let mut upgrading = Upgrading {
+            space: &self.owner.space.inner,
             shared: &self.owner.shared,
             name: &self.name,
             beneath: Some(beneath),

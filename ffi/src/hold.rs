@@ -300,8 +300,7 @@ pub unsafe extern "C" fn sprag_hold_release(
 /// Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
 /// near the end; false for an empty one.
 ///
-/// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes
-/// the owner's mutex, and waits for another thread of the owner's that upgrades it.
+/// Async-signal-safe, as no other call on a hold is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_is_valid(hold: *const sprag_hold) -> bool {
     // SAFETY: by every function's contract.

@@ -172,6 +172,55 @@ mod tests {
         status
     }
 
+    /// Forks while a wait of the owner's asks whether to stop, and has the child go on; how the child ended.
+    fn in_child_of_a_wait(owner: &Owner, wait: impl FnOnce() -> Result<(), Error>) -> libc::c_int {
+        let mut pid = 0;
+        let stop = || {
+            let busy = owner.shared.held.lock();
+            // SAFETY: as above.
+            pid = unsafe { libc::fork() };
+            if pid == 0 {
+                // SAFETY: no memory is passed.
+                unsafe { libc::alarm(20) };
+                std::mem::forget(busy);
+            }
+            pid != 0
+        };
+        let waited = crate::interruptible(stop, wait);
+        if pid == 0 {
+            // SAFETY: as above.
+            unsafe { libc::_exit(i32::from(!matches!(waited, Err(Error::Forked)))) };
+        }
+        assert!(matches!(waited, Err(Error::Stopped)));
+        let mut status = 0;
+        // SAFETY: writes one int.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        status
+    }
+
+    #[test]
+    fn a_child_that_was_forked_in_a_wait_waits_for_no_mutex_of_an_owner() {
+        let space = Space::open("mem:").unwrap();
+        let owner = space.owner();
+        let lock = owner.lock("a").unwrap();
+        let taken = space.lock("a").unwrap().acquire().unwrap();
+        assert_eq!(in_child_of_a_wait(&owner, || lock.acquire().map(drop)), 0);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| lock.acquire().map(drop));
+            while space.inspect("a").unwrap()[0].waiters == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(in_child_of_a_wait(&owner, || lock.acquire().map(drop)), 0);
+            taken.release().unwrap();
+            first.join().unwrap().unwrap();
+        });
+        let other = space.lock("a").unwrap().acquire_shared().unwrap();
+        let mine = lock.acquire_shared().unwrap();
+        assert_eq!(in_child_of_a_wait(&owner, || mine.upgrade()), 0);
+        drop(other);
+        mine.upgrade().unwrap();
+    }
+
     #[test]
     fn a_forked_child_waits_for_no_mutex_of_an_owner() {
         let space = Space::open("mem:").unwrap();
