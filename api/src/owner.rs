@@ -181,7 +181,7 @@ impl Owner {
         Err(Error::NotHere {
             what: "an owner of another space",
             url: space.url().to_owned(),
-            way_out: "make one with this space's own owner()",
+            way_out: "make one of this space",
         })
     }
 

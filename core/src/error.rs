@@ -85,7 +85,7 @@ pub enum Error {
     /// The limiter exists with another definition.
     #[error(
         "the limiter {limiter} exists as {existing} and was asked for as {asked}; \
-         open it with the same limit, or change it with limiter_updated (sprag limit --update)"
+         open it with the same limit, or say that it is to be updated"
     )]
     LimitDiffers {
         /// The limiter's name, readable.
@@ -124,7 +124,7 @@ pub enum Error {
     /// The concurrency limiter exists with another capacity.
     #[error(
         "the limiter {limiter} allows {existing} at once of each key and was opened with {asked}; open it with \
-         the same number, or change it with concurrency_updated (sprag lock --key KEY --update)"
+         the same number, or say that it is to be updated"
     )]
     ConcurrencyDiffers {
         /// The limiter's name, readable.
@@ -137,7 +137,7 @@ pub enum Error {
     /// More of a limiter's key was wanted at once than there can be, by now.
     #[error(
         "the limiter {limiter} allows {capacity} at once of each key, so {asked} can never be had; ask for \
-         fewer, or raise it with concurrency_updated (sprag lock --key KEY --update)"
+         fewer, or open the limiter with more, saying that it is to be updated"
     )]
     AboveCapacity {
         /// The limiter's name, readable.

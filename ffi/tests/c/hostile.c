@@ -280,8 +280,8 @@ static void texts_that_are_none_are_told(void)
     FAILS(SPRAG_ERROR_LIMIT, NULL, "the limit \"\" has no period; write COUNT/PERIOD, as in \"100/minute\", \"5/10s\" or \"30/second;burst=5\"", sprag_limiter_open(space, "x", 1, "", 0, &limiter_out, error));
     FAILS(SPRAG_ERROR_LIMIT, NULL, "the unit \"fortnight\" in the limit \"5/fortnight\" is unknown; use second, minute, hour, day, week or year (s, m or min, h, d, w, y; also ms, us, ns), with a number before it if need be, as in \"5/10s\"", sprag_limiter_open(space, "x", 1, "5/fortnight", 0, &limiter_out, error));
     FAILS(SPRAG_ERROR_DEFINITION_DIFFERS, NULL,
-          "the limiter limiter exists as 5/day and was asked for as 6/day; open it with the same limit, or change it with "
-          "limiter_updated (sprag limit --update)",
+          "the limiter limiter exists as 5/day and was asked for as 6/day; open it with the same limit, or say that "
+          "it is to be updated",
           sprag_limiter_open(space, "limiter", 7, "6/day", 0, &limiter_out, error));
     FAILS(SPRAG_ERROR_NOT_FOUND, NULL, "there is no region at /tmp/no-region-is-here; name another, or use this one once, which creates it",
           sprag_space_open("shm:/tmp/no-region-is-here", &existing, &space_out, error));
@@ -354,7 +354,7 @@ static void options_are_read_for_their_size(void)
     EXPECT(SPRAG_OK, sprag_lock_open(space_out, "a", 1, 0, &elsewhere, NULL));
     acquire.owner = owner;
     FAILS(SPRAG_ERROR_UNSUPPORTED, NULL,
-          "an owner of another space does not go with mem:; make one with this space's own owner()",
+          "an owner of another space does not go with mem:; make one of this space",
           sprag_lock_acquire_with(elsewhere, &acquire, &hold, error));
     sprag_lock_close(elsewhere);
     sprag_space_close(space_out);
