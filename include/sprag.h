@@ -4,27 +4,59 @@
  *
  * Written by `cargo xtask header`; change the source of the C ABI instead.
  *
- *     sprag_space *space;
- *     sprag_limiter *api;
+ *     sprag_space *space = NULL;
+ *     sprag_limiter *api = NULL;
  *     sprag_space_open("shm:orders", NULL, &space, NULL);
  *     sprag_limiter_open(space, "api", 3, "100/minute;burst=20", 0, &api, NULL);
  *     if (sprag_limiter_check(api, "user:42", 7, 1, NULL, NULL) == SPRAG_OK)
  *         serve();
  *
- * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread once no
- * other uses it, and a value in the caller's own memory (sprag_hold, sprag_attempt, sprag_decision) is for one thread at a
- * time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_hold_is_valid() and sprag_status_text() may be
- * called from a signal handler. A process forked from one with an open space gets SPRAG_ERROR_FORKED until it opens its
- * own; closing what it inherited is allowed and touches nothing of its parent's.
+ * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread
+ * once no other uses it, and a value in the caller's own memory (a hold, an attempt, a decision) is for one thread
+ * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_status_text(), and
+ * sprag_hold_is_valid() of a hold that is not an owner's, may be called from a signal handler. A process forked
+ * from one with an open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed,
+ * and touches nothing of its parent's.
  *
- * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun; handles may be
- * closed in any order, since each keeps what it needs of the space. Names, keys, texts and options are read during the call only.
- * What is given to a visitor lives until it returns. An error that is written belongs to the caller: sprag_error_free().
+ * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun.
+ * Handles may be closed in any order, since each keeps what it needs of the space. Names, keys, texts and options
+ * are read during the call only. What a visitor is given lives until it returns. An error that is written belongs
+ * to the caller, who ends it with sprag_error_free().
  *
- * POINTERS. NULL is an error where something is needed, and says which argument it was; it is nothing to close. What a
- * call has to give is written on success only, and where the text says so on an ordinary outcome; where nothing is wanted, NULL may
- * be given if the text says so. Options may be NULL; else they begin with their size, and a field that is zero has its default, so that
- * an old caller runs with a new library. Durations are in nanoseconds.
+ * POINTERS. NULL where something is needed is an error that names the argument; NULL is nothing to close. Where
+ * nothing is wanted, NULL may be given if the text says so. What a call has to give is written on success, and on an
+ * ordinary outcome where the text says so. Options may be NULL; else they begin with their size, and a field that is
+ * zero has its default, so that a caller built for an earlier release runs with a later library.
+ *
+ * SECTIONS
+ *     Version
+ *     Statuses
+ *     Errors
+ *     Names, keys and values
+ *     Durations
+ *     A clock for tests
+ *     Spaces
+ *     Owners
+ *     Holds
+ *     Keeping holds alive
+ *     Locks
+ *     Fences
+ *     Semaphores
+ *     Stopping waits
+ *     Decisions
+ *     Limiters
+ *     Overrides
+ *     Several limiters in one call
+ *     Joint limiters
+ *     Concurrency limiters
+ *     Counters
+ *     Striped counters
+ *     Attempts
+ *     Idempotency keys
+ *     What an inspection tells
+ *     Inspections
+ *     Regions
+ *     Metrics
  */
 
 #ifndef SPRAG_H
@@ -64,11 +96,17 @@ const char *sprag_version(void);
  * error; what is below 0 is an error, and has changed nothing unless its text says otherwise. The numbers never
  * change their meaning, and new ones may come: treat an unknown positive one as "not had", an unknown negative
  * one as an error.
+ *
+ * Any call may fail with SPRAG_ERROR_NULL and SPRAG_ERROR_OUT_OF_RANGE for what it was given, and with
+ * SPRAG_ERROR_POISONED and SPRAG_ERROR_PANICKED for a fault of the library; one on a space or on what was opened
+ * in it also with SPRAG_ERROR_FORKED, SPRAG_ERROR_REPLACED and SPRAG_ERROR_DAMAGED; one on a hold, an attempt or
+ * a decision with SPRAG_ERROR_EMPTY; one that acquires or begins something with SPRAG_ERROR_NO_SESSION and
+ * SPRAG_ERROR_TOKENS_EXHAUSTED; one that waits with SPRAG_ERROR_STOPPED; one that may need room in the region
+ * with SPRAG_ERROR_NO_SPACE. A call's own text names the others.
  */
 
 // What came of a call.
-enum
- {
+enum {
   // Done, granted, or allowed.
   SPRAG_OK = 0,
   // Not allowed: by a limit, or by the bounds of an addition. Nothing was taken.
@@ -121,7 +159,7 @@ enum
   SPRAG_ERROR_FULL = -17,
   // This process has its share of the region's room already.
   SPRAG_ERROR_SHARE_EXCEEDED = -18,
-  // The file system has no room for the region to grow.
+  // The file system, or for mem: memory, has no room for the region to grow.
   SPRAG_ERROR_NO_SPACE = -19,
   // It exists by another definition: another limit, or another number of permits.
   SPRAG_ERROR_DEFINITION_DIFFERS = -20,
@@ -159,7 +197,7 @@ enum
 typedef int32_t sprag_status;
 
 // What a status means, as a sentence in English that lives as long as the library is loaded; for a number that is
-// none, says so. Never NULL. What was wrong in the very case, a sprag_error tells.
+// none, says so. Never NULL. What was wrong in one call, its sprag_error tells.
 //
 // Any thread; async-signal-safe.
 const char *sprag_status_text(int32_t status);
@@ -167,8 +205,8 @@ const char *sprag_status_text(int32_t status);
 /*
  * ERRORS
  *
- * A call that can fail takes a pointer to a sprag_error pointer as its last argument, which may be NULL. If the call
- * fails and it is not, an error object is written there, which belongs to the caller: free it with
+ * A call that can fail takes a pointer to a sprag_error pointer as its last argument, which may be NULL. If the
+ * call fails and it is not, an error object is written there, which belongs to the caller: free it with
  * sprag_error_free(). If the call succeeds, nothing is written; so begin with NULL. Nothing is kept per thread.
  *
  *     sprag_error *error = NULL;
@@ -178,7 +216,7 @@ const char *sprag_status_text(int32_t status);
  *     }
  */
 
-// What was wrong in one call. Changes no more; any thread may read it.
+// What was wrong in one call. It never changes; any thread may read it.
 typedef struct sprag_error sprag_error;
 
 // Frees an error; NULL is none.
@@ -212,9 +250,9 @@ uint64_t sprag_error_highest_token(const sprag_error *error);
 /*
  * NAMES, KEYS AND VALUES
  *
- * Names and keys are bytes, 1 to 1,024 of them, given as pointer and length; they may hold anything, also zero
- * bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the
- * call only.
+ * Names and keys are bytes, 1 to SPRAG_NAME_BYTES_MAX of them, given as pointer and length; they may hold
+ * anything, also zero bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given
+ * is read during the call only.
  *
  * A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is
  * in all, to a pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough
@@ -233,6 +271,29 @@ typedef struct sprag_bytes {
 } sprag_bytes;
 
 /*
+ * DURATIONS
+ *
+ * Durations and times are in nanoseconds, and their names end in _ns. A timeout is how long a call waits at most:
+ * 0 to try, SPRAG_FOREVER without an end. A ttl is how long a lease lasts that nobody renews, or an attempt may
+ * take: 1 ms to 366 days.
+ */
+
+// Nanoseconds in a millisecond, as in 5 * SPRAG_MILLISECOND.
+#define SPRAG_MILLISECOND UINT64_C(1000000)
+
+// Nanoseconds in a second.
+#define SPRAG_SECOND UINT64_C(1000000000)
+
+// A timeout that never ends.
+#define SPRAG_FOREVER UINT64_MAX
+
+// A wait that never ends, where a call tells how long to wait.
+#define SPRAG_NEVER UINT64_MAX
+
+// A time that is not known.
+#define SPRAG_UNKNOWN UINT64_MAX
+
+/*
  * A CLOCK FOR TESTS
  *
  * A mem: space may run on a clock that the caller moves by hand, so that tests of leases, limits and timeouts need
@@ -240,19 +301,19 @@ typedef struct sprag_bytes {
  */
 
 // A clock that stands still until it is moved. Any thread may move it.
-typedef struct sprag_clock sprag_clock;
+typedef struct sprag_manual_clock sprag_manual_clock;
 
 // Makes a clock, which shows 2026-01-01T00:00:00Z. It may be closed while spaces run on it.
-sprag_status sprag_clock_open(sprag_clock **clock, sprag_error **error);
+sprag_status sprag_manual_clock_open(sprag_manual_clock **clock, sprag_error **error);
 
 // Moves the clock forward by so many nanoseconds. It never goes back.
-sprag_status sprag_clock_advance(const sprag_clock *clock, uint64_t by_ns, sprag_error **error);
+sprag_status sprag_manual_clock_advance(const sprag_manual_clock *clock, uint64_t by_ns, sprag_error **error);
 
 // What the clock shows, in nanoseconds since 1970-01-01 UTC; 0 for NULL.
-uint64_t sprag_clock_unix_ns(const sprag_clock *clock);
+uint64_t sprag_manual_clock_unix_ns(const sprag_manual_clock *clock);
 
 // Closes the handle; NULL is none.
-void sprag_clock_close(sprag_clock *clock);
+void sprag_manual_clock_close(sprag_manual_clock *clock);
 
 /*
  * SPACES
@@ -263,13 +324,14 @@ void sprag_clock_close(sprag_clock *clock);
  *     shm:NAME     the processes of this host: the file NAME.sprag in $SPRAG_DIR, else in /dev/shm/sprag-UID
  *     shm:/path    the processes of this host: that very file
  *
- * An open space has a session, by which others know that this process lives: when the process ends, however it does,
- * what it held passes on. A process forked from one with an open space owns nothing in it: its calls fail with
- * SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open after.
+ * An open space has a session, by which others know that this process lives: when the process ends, however it
+ * does, what it held passes on. A process forked from one with an open space owns nothing in it: its calls fail
+ * with SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open
+ * after.
  */
 
-// An open space. Every call on it is safe from any thread. What was opened in it has a share of it, as has each hold
-// and each attempt: the session ends when the space and all of those are closed, or released.
+// An open space. Every call on it is safe from any thread. What was opened in it has a share of it, as has
+// each hold and each attempt: the session ends when the space and all of those are closed, or released.
 typedef struct sprag_space sprag_space;
 
 // Only a region that is there is opened; none is created.
@@ -290,7 +352,7 @@ typedef struct sprag_space_options {
   // How much of each cap of a shared region this session may fill, in percent: 1 to 100; 0 for 75.
   uint32_t share_percent;
   // A clock moved by hand, for mem: only; NULL for the system's. Need not stay open.
-  const sprag_clock *clock;
+  const sprag_manual_clock *clock;
   // From here on caps of a region, if this call creates it; an existing one keeps its own. Locks, semaphores,
   // fences, counters, limiters, overrides and idempotency keys together: 1 to 2^26; 0 for 65,536.
   uint32_t objects;
@@ -310,18 +372,19 @@ typedef struct sprag_space_options {
   uint32_t reserved;
 } sprag_space_options;
 
-// Opens the space at url; options may be NULL. Waits up to 10 s for another process that is making the region. Some
-// dozen system calls.
+// Opens the space at url; options may be NULL. Waits up to 10 s for another process that is making the region.
+// Some dozen system calls.
 //
-// SPRAG_ERROR_PLACE for a URL or a place that cannot be used; SPRAG_ERROR_NOT_FOUND with SPRAG_EXISTING if there is no
-// region; SPRAG_ERROR_INCOMPATIBLE, SPRAG_ERROR_PERMISSION and SPRAG_ERROR_SYSTEM for one that cannot be opened.
+// SPRAG_ERROR_PLACE for a URL or a place that cannot be used; SPRAG_ERROR_NOT_FOUND with SPRAG_EXISTING if there
+// is no region; SPRAG_ERROR_INCOMPATIBLE, SPRAG_ERROR_PERMISSION and SPRAG_ERROR_SYSTEM for one that cannot be
+// opened.
 sprag_status sprag_space_open(const char *url,
                               const sprag_space_options *options,
                               sprag_space **space,
                               sprag_error **error);
 
-// Closes the handle; NULL is none. The session ends once all that was opened in the space is closed too, and its holds
-// and attempts have ended.
+// Closes the handle; NULL is none. The session ends once all that was opened in the space is closed too, and its
+// holds and attempts have ended.
 void sprag_space_close(sprag_space *space);
 
 // How many partitions the space has: a power of two, at most 64; 0 for NULL.
@@ -341,19 +404,21 @@ sprag_status sprag_space_url(const sprag_space *space,
                              size_t *url_len,
                              sprag_error **error);
 
-// How many keys the space's limiters have now: those with something used, and full ones not reclaimed yet. A few loads; 0
-// for NULL.
+// How many keys the space's limiters have now: those with something used, and full ones not reclaimed yet. A few
+// loads; 0 for NULL.
 uint64_t sprag_space_limiter_key_count(const sprag_space *space);
 
-// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the whole table; 0 for NULL.
+// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the whole table; 0
+// for NULL.
 uint64_t sprag_space_limiter_key_bytes(const sprag_space *space);
 
 /*
  * OWNERS
  *
- * An owner is who holds when locks are to be re-entrant and deadlocks to be found: a handle, never a thread. What it
- * acquires again, it has at once, under the same token, and must release as often. Where owners wait for each other in a
- * circle, the youngest wait fails with SPRAG_ERROR_DEADLOCK. Holds that are not an owner's are in no circle.
+ * An owner is who holds when locks are to be re-entrant and deadlocks to be found: a handle, never a thread. What
+ * it acquires again, it has at once, under the same token, and must release as often. Where owners wait for each
+ * other in a circle, the youngest wait fails with SPRAG_ERROR_DEADLOCK. Holds that are not an owner's are in no
+ * circle.
  */
 
 // An owner. It may be used by any thread; two threads that use one are one holder.
@@ -368,22 +433,23 @@ void sprag_owner_close(sprag_owner *owner);
 /*
  * HOLDS
  *
- * A sprag_hold is what was acquired, of a lock or of a semaphore: a value in the caller's own memory, filled in by an
- * acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go on being used. It ends by
- * sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is forgotten, or written over by another
- * acquire, ends with its lease, and keeps its space's session for as long as the process runs. A hold of zero bytes is
- * empty.
+ * A sprag_hold is what was acquired, of a lock or of a semaphore (whose sections follow): a value in the caller's
+ * own memory, filled in by an acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go
+ * on being used. It ends by sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is
+ * forgotten, or written over by another acquire, ends with its lease, and keeps its space's session for as long as
+ * the process runs. A hold of zero bytes is empty.
  *
- * A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask sprag_hold_is_valid()
- * before each step that needs the lock, and send the token along to a fence, which is the only thing that stops a
- * step already under way.
+ * A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask
+ * sprag_hold_is_valid() before each step that needs the lock, and send the token along to a fence, which is the
+ * only thing that stops a step already under way.
  *
  * A hold is for one thread at a time.
  */
 
 // A hold. All of its fields but the token are the library's own.
 typedef struct sprag_hold {
-  // The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is empty.
+  // The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is
+  // empty.
   uint64_t token;
   // The library's own.
   uint64_t private_state;
@@ -391,33 +457,16 @@ typedef struct sprag_hold {
   uint64_t private_words[18];
 } sprag_hold;
 
-// How a hold is kept alive. Begins with its size; what is zero has its default.
-typedef struct sprag_keep_alive_options {
-  // sizeof(sprag_keep_alive_options).
-  size_t size;
-  // How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for 24
-  // hours, SPRAG_FOREVER for no end.
-  uint64_t at_most_ns;
-  // Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL. Never
-  // for one that is released or detached. It runs in the library's thread, which renews all holds of the space: it must
-  // not block, and must not unwind.
-  void (*on_lost)(uint64_t token, void *context);
-  // Given to the two functions.
-  void *context;
-  // Called once when neither of the two will be called any more with that context, to free it, in whichever thread;
-  // may be NULL. Not if the call fails: the context stays the caller's then.
-  void (*free_context)(void *context);
-} sprag_keep_alive_options;
-
-// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has taken
-// it since. One whose lease is over is released all the same while nobody has.
+// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has
+// taken it since. One whose lease is over is released all the same while nobody has.
 sprag_status sprag_hold_release(sprag_hold *hold,
                                 sprag_error **error);
 
 // Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
 // near the end; false for an empty one.
 //
-// Async-signal-safe, as no other call on a hold is.
+// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes the
+// owner's mutex, and waits for another thread of the owner's that upgrades it.
 bool sprag_hold_is_valid(const sprag_hold *hold);
 
 // Whether it is still held under its token, by the shared word: one load more, and also notices a broken lock.
@@ -429,8 +478,8 @@ bool sprag_hold_is_shared(const sprag_hold *hold);
 // What is left of the lease in nanoseconds, by this process's own clock; 0 once it is over, and for an empty hold.
 uint64_t sprag_hold_lease_left_ns(const sprag_hold *hold);
 
-// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of tokens_max
-// elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
+// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of
+// tokens_max elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
 sprag_status sprag_hold_tokens(const sprag_hold *hold,
                                uint64_t *tokens,
                                size_t tokens_max,
@@ -443,61 +492,79 @@ sprag_status sprag_hold_renew(sprag_hold *hold, sprag_error **error);
 // sprag_hold_renew() with another length: 1 ms to 366 days.
 sprag_status sprag_hold_extend(sprag_hold *hold, uint64_t ttl_ns, sprag_error **error);
 
-// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be NULL. A
-// thread of the library's, one for the whole space, does so from the first such call on until none is left. A second
-// call replaces what the first asked for.
-//
-// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock that was
-// broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is false from
-// then on as well.
-//
-// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread cannot be
-// started.
-sprag_status sprag_hold_keep_alive(sprag_hold *hold,
-                                   const sprag_keep_alive_options *options,
-                                   sprag_error **error);
-
-// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK, or
-// SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease starts anew.
+// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK,
+// or SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease
+// starts anew.
 //
 // SPRAG_ERROR_UPGRADE_CONFLICT if another who shares it waits for the same: release this one, and acquire anew.
 sprag_status sprag_hold_upgrade(sprag_hold *hold,
                                 uint64_t timeout_ns,
                                 sprag_error **error);
 
-// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the lease.
+// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the
+// lease.
 sprag_status sprag_hold_downgrade(sprag_hold *hold,
                                   sprag_error **error);
 
-// Lets what is held live on without this process, until its lease ends or somebody releases it by its token, which is
-// written to token; the lease starts anew. The hold is left empty, also where that fails: SPRAG_ERROR_LOST once it is over.
-sprag_status sprag_hold_detach(sprag_hold *hold,
-                               uint64_t *token,
-                               sprag_error **error);
+// Lets what is held live on without this process, until its lease ends or somebody releases it by its token,
+// which is written to token; the lease starts anew. The hold is left empty, also where that fails:
+// SPRAG_ERROR_LOST once it is over.
+sprag_status sprag_hold_detach(sprag_hold *hold, uint64_t *token, sprag_error **error);
+
+/*
+ * KEEPING HOLDS ALIVE
+ *
+ * A lease that is renewed in time does not end. The library renews it in the background for holders that cannot,
+ * and tells them if the hold is lost all the same.
+ */
+
+// How a hold is kept alive. Begins with its size; what is zero has its default.
+typedef struct sprag_keep_alive_options {
+  // sizeof(sprag_keep_alive_options).
+  size_t size;
+  // How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for
+  // 24 hours, SPRAG_FOREVER for no end.
+  uint64_t at_most_ns;
+  // Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL.
+  // Never for one that is released or detached. It runs in the library's thread, which renews all holds of the
+  // space: it must not block, and must not unwind.
+  void (*on_lost)(uint64_t token, void *context);
+  // Given to the two functions.
+  void *context;
+  // Called once when neither of the two will be called any more with that context, to free it, in whichever
+  // thread; may be NULL. Not if the call fails: the context stays the caller's then.
+  void (*free_context)(void *context);
+} sprag_keep_alive_options;
+
+// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be
+// NULL. A thread of the library's, one for the whole space, does so from the first such call on until none is
+// left. A second call replaces what the first asked for.
+//
+// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock
+// that was broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is
+// false from then on as well.
+//
+// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread
+// cannot be started.
+sprag_status sprag_hold_keep_alive(sprag_hold *hold,
+                                   const sprag_keep_alive_options *options,
+                                   sprag_error **error);
 
 /*
  * LOCKS
  *
- * A lock has one holder, or several that share it. Whoever waits is served in the order of coming. A hold has a token,
- * which rises with every grant, and a lease: not renewed in time, it is over, whatever its holder does.
+ * A lock has one holder, or several that share it. Whoever waits is served in the order of coming. A hold has a
+ * token, which rises with every grant, and a lease: not renewed in time, it is over, whatever its holder does.
  *
- * A sprag_lock is one of four, by the call that opened it: the lock of a name; several names, acquired all at once or
- * not at all; a partition, whose lock excludes the locks of all names in it; or the table, whose lock excludes all.
+ * A sprag_lock is one of four, by the call that opened it: the lock of a name; several names, acquired all at
+ * once or not at all; a partition, whose lock excludes the locks of all names in it; or the table, whose lock
+ * excludes all.
  *
  * Not re-entrant: a second acquire waits for the first hold, unless both are for the same owner.
  */
 
 // A handle on a lock. Every call on it is safe from any thread. Nothing is created before it is acquired.
 typedef struct sprag_lock sprag_lock;
-
-// Nanoseconds in a millisecond: 5 * SPRAG_MILLISECOND.
-#define SPRAG_MILLISECOND UINT64_C(1000000)
-
-// Nanoseconds in a second.
-#define SPRAG_SECOND UINT64_C(1000000000)
-
-// A timeout that never ends.
-#define SPRAG_FOREVER UINT64_MAX
 
 // Alone: nobody else has the lock meanwhile.
 #define SPRAG_EXCLUSIVE 0
@@ -527,8 +594,8 @@ sprag_status sprag_lock_open(const sprag_space *space,
                              sprag_lock **lock,
                              sprag_error **error);
 
-// Opens a handle on the locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order they are
-// named; one named twice is one lock. ttl_ns as for sprag_lock_open().
+// Opens a handle on the locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order
+// they are named; one named twice is one lock. ttl_ns as for sprag_lock_open().
 sprag_status sprag_lock_open_several(const sprag_space *space,
                                      const sprag_bytes *names,
                                      size_t count,
@@ -536,8 +603,8 @@ sprag_status sprag_lock_open_several(const sprag_space *space,
                                      sprag_lock **lock,
                                      sprag_error **error);
 
-// Opens a handle on the lock of a partition, from 0, of sprag_space_partitions(). ttl_ns as for sprag_lock_open(). To
-// acquire it looks at every lock beneath, some 10 us: for what is done seldom.
+// Opens a handle on the lock of a partition, from 0, of sprag_space_partitions(). ttl_ns as for
+// sprag_lock_open(). To acquire it looks at every lock beneath, some 10 us: for what is done seldom.
 sprag_status sprag_lock_open_partition(const sprag_space *space,
                                        uint32_t partition,
                                        uint64_t ttl_ns,
@@ -554,11 +621,12 @@ sprag_status sprag_lock_open_table(const sprag_space *space,
 // Closes the handle; NULL is none. Its holds go on.
 void sprag_lock_close(sprag_lock *lock);
 
-// Acquires the lock alone, waiting its turn for at most timeout_ns: 0 to try, SPRAG_FOREVER without an end. SPRAG_OK, and
-// the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind. Tens of nanoseconds where the lock is
-// free; the table's and a partition's looks at all locks beneath.
+// Acquires the lock alone, waiting its turn for at most timeout_ns: 0 to try, SPRAG_FOREVER without an end.
+// SPRAG_OK, and the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind. Tens of
+// nanoseconds where the lock is free; the table's and a partition's looks at all locks beneath.
 //
-// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another lock, or for another waiter.
+// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another lock, or for another
+// waiter.
 sprag_status sprag_lock_acquire(const sprag_lock *lock,
                                 uint64_t timeout_ns,
                                 sprag_hold *hold,
@@ -573,43 +641,29 @@ sprag_status sprag_lock_acquire_with(const sprag_lock *lock,
                                      sprag_hold *hold,
                                      sprag_error **error);
 
-// Ends the hold with this token, whoever took it: the other half of sprag_hold_detach(). SPRAG_ERROR_LOST if the lock is
-// not held under it.
+// Ends the hold with this token, whoever took it: the other half of sprag_hold_detach(). SPRAG_ERROR_LOST if the
+// lock is not held under it.
 sprag_status sprag_lock_release_token(const sprag_lock *lock,
                                       uint64_t token,
                                       sprag_error **error);
 
-// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if the lock is not held under
-// it, or its lease is over.
+// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if the lock is not held
+// under it, or its lease is over.
 sprag_status sprag_lock_renew_token(const sprag_lock *lock,
                                     uint64_t token,
                                     sprag_error **error);
 
-// Takes over the hold with this token from whoever has it, with the handle's lease: how a hold goes from one process to
-// another. SPRAG_ERROR_LOST if the lock is not held under it, or its lease is over.
+// Takes over the hold with this token from whoever has it, with the handle's lease: how a hold goes from one
+// process to another. SPRAG_ERROR_LOST if the lock is not held under it, or its lease is over.
 sprag_status sprag_lock_adopt_token(const sprag_lock *lock,
                                     uint64_t token,
                                     sprag_hold *hold,
                                     sprag_error **error);
 
-// Takes the lock away from whoever holds it, and notes who did it. SPRAG_OK, and the token that was ended is written to
-// token, if that is not NULL; SPRAG_NONE if it was not held. What the holder still writes, a fence rejects.
-sprag_status sprag_lock_break(const sprag_lock *lock,
-                              uint64_t *token,
-                              sprag_error **error);
-
-// Calls call(context), and lets stop(stop_context) end the waits in it, on this thread: it is asked whenever a wait was
-// woken from its sleep without having what it waits for, also by a signal that the thread handles, and several times a
-// second in any case. Once it says true, the wait leaves the queue and fails with SPRAG_ERROR_STOPPED; until then
-// it keeps its place. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
-// stop reads it.
-//
-// Neither function may unwind (throw). stop may call anything of this library; a wait in it has no stop of its own.
-sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
-                                 void *stop_context,
-                                 void (*call)(void *context),
-                                 void *context,
-                                 sprag_error **error);
+// Takes the lock away from whoever holds it, and notes who did it. SPRAG_OK, and the token that was ended is
+// written to token, if that is not NULL; SPRAG_NONE if it was not held. What the holder still writes, a fence
+// rejects.
+sprag_status sprag_lock_break(const sprag_lock *lock, uint64_t *token, sprag_error **error);
 
 /*
  * FENCES
@@ -635,11 +689,12 @@ sprag_status sprag_fence_open(const sprag_space *space,
 // Closes the handle; NULL is none. The fence stays in its space.
 void sprag_fence_close(sprag_fence *fence);
 
-// Admits a token not lower than the highest admitted, in one step. Tens of nanoseconds; writes nothing if it is the
-// highest itself.
+// Admits a token not lower than the highest admitted, in one step. Tens of nanoseconds; writes nothing if it is
+// the highest itself.
 //
 // SPRAG_ERROR_STALE for a lower token and for 0: sprag_error_highest_token() tells the highest then.
-// SPRAG_ERROR_OUT_OF_RANGE for one above SPRAG_TOKEN_MAX, SPRAG_ERROR_FULL where the region has no room for the fence.
+// SPRAG_ERROR_OUT_OF_RANGE for one above SPRAG_TOKEN_MAX, SPRAG_ERROR_FULL where the region has no room for the
+// fence.
 sprag_status sprag_fence_admit(const sprag_fence *fence,
                                uint64_t token,
                                sprag_error **error);
@@ -721,14 +776,32 @@ sprag_status sprag_semaphore_name(const sprag_semaphore *semaphore,
                                   sprag_error **error);
 
 /*
- * DECISIONS
+ * STOPPING WAITS
  *
- * A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs no
- * freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
+ * A thread that waits, for a lock, for permits or for an upgrade, sleeps until it has what it waits for or its
+ * time is over. What else is to end its waits, such as a signal, it is told here.
  */
 
-// A wait that never ends, where a call tells how long to wait.
-#define SPRAG_NEVER UINT64_MAX
+// Calls call(context), and lets stop(stop_context) end the waits in it, on this thread: it is asked whenever a
+// wait was woken from its sleep without having what it waits for, also by a signal that the thread handles, and
+// several times a second in any case. Once it says true, the wait leaves the queue and fails with
+// SPRAG_ERROR_STOPPED; until then it keeps its place. For programs that are to act on a signal while a thread
+// waits: the handler sets a flag, and stop reads it.
+//
+// Neither function may unwind (throw). stop may call anything of this library; a wait in it has no stop of its
+// own.
+sprag_status sprag_interruptible(bool (*stop)(void *stop_context),
+                                 void *stop_context,
+                                 void (*call)(void *context),
+                                 void *context,
+                                 sprag_error **error);
+
+/*
+ * DECISIONS
+ *
+ * A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs
+ * no freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
+ */
 
 // The answer of a limiter, and the key's state right after it.
 typedef struct sprag_decision {
@@ -846,8 +919,8 @@ sprag_status sprag_limiter_peek(const sprag_limiter *limiter,
 // array allowed, each decision to the array decisions, both of count elements, and how many were allowed, to
 // allowed_count; each may be NULL. SPRAG_OK, however many were refused.
 //
-// One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as many
-// single checks. Quickest without the decisions.
+// One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as
+// many single checks. Quickest without the decisions.
 //
 // A key out of its bounds is found before any is decided. SPRAG_ERROR_GONE and SPRAG_ERROR_DAMAGED can come in the
 // middle: then the keys before were decided, and their elements were written.
@@ -876,9 +949,9 @@ sprag_status sprag_limiter_reserve(const sprag_limiter *limiter,
                                    sprag_error **error);
 
 // Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no
-// interval above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came
-// back, in units of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty,
-// also where that fails.
+// interval above the limit: SPRAG_OK, and SPRAG_REFUND_GIVEN, SPRAG_REFUND_OVER or SPRAG_REFUND_VOID is written
+// to refund, and how much came back, in units of cost with their fraction, to amount; each may be NULL. Works
+// once: the decision is left empty, also where that fails.
 //
 // A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while
 // it counts. Give back before the key's next check where that can be.
@@ -984,8 +1057,8 @@ sprag_status sprag_space_check_all(const sprag_space *space,
  * taken. It is far cheaper than a call of several limiters. What it admitted cannot be given back or reserved, and
  * its limits cannot be changed: for those, use limiters.
  *
- * A sprag_joint_decision is what it answered: a value in the caller's own memory, which may be moved and copied, and
- * needs no freeing. Its limiter must not be closed before it is last asked.
+ * A sprag_joint_decision is what it answered: a value in the caller's own memory, which may be moved and copied,
+ * and needs no freeing. Its limiter must not be closed before it is last asked.
  */
 
 // An open joint limiter. Every call on it is safe from any thread.
@@ -999,8 +1072,9 @@ typedef struct sprag_joint_decision {
   uint64_t private_words[22];
 } sprag_joint_decision;
 
-// Opens the joint limiter of this name, and creates it with 2 to 6 limits, as texts, if there is none. Its name has
-// nothing to do with those of other limiters. A region has room for 256 of them, which stay for as long as it does.
+// Opens the joint limiter of this name, and creates it with 2 to 6 limits, as texts, if there is none. Its name
+// has nothing to do with those of other limiters. A region has room for 256 of them, which stay for as long as it
+// does.
 //
 // SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has others, or these in
 // another order; SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where there is no room for it.
@@ -1045,8 +1119,8 @@ sprag_status sprag_joint_limiter_name(const sprag_joint_limiter *joint_limiter,
 // How many limits it has; 0 for NULL.
 size_t sprag_joint_limiter_limit_count(const sprag_joint_limiter *joint_limiter);
 
-// Writes the limit at a place, from 0, as text, as far as it fits, and its length: SPRAG_LIMIT_BYTES_MAX are enough.
-// SPRAG_NONE, and nothing is written, past the last.
+// Writes the limit at a place, from 0, as text, as far as it fits, and its length: SPRAG_LIMIT_BYTES_MAX are
+// enough. SPRAG_NONE, and nothing is written, past the last.
 sprag_status sprag_joint_limiter_limit(const sprag_joint_limiter *joint_limiter,
                                        size_t place,
                                        char *limit,
@@ -1122,9 +1196,9 @@ sprag_status sprag_concurrency_open(const sprag_space *space,
 // Closes the handle; NULL is none. The limiter stays in its space.
 void sprag_concurrency_close(sprag_concurrency *concurrency);
 
-// Opens a handle on what a key can have at once, to be acquired as a semaphore's permits are, and closed as one. Its
-// holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s. Nothing is created before some are acquired. Some
-// hundred nanoseconds.
+// Opens a handle on what a key can have at once, to be acquired as a semaphore's permits are, and closed as one.
+// Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s. Nothing is created before some are acquired.
+// Some hundred nanoseconds.
 sprag_status sprag_concurrency_key(const sprag_concurrency *concurrency,
                                    const void *key,
                                    size_t key_len,
@@ -1286,11 +1360,11 @@ sprag_status sprag_striped_counter_name(const sprag_striped_counter *striped_cou
 /*
  * ATTEMPTS
  *
- * A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in
- * by sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by
- * sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and
- * has the next one told that one ended unfinished; one that is forgotten ends with its deadline, and keeps its
- * space's session for as long as the process runs. An attempt of zero bytes is empty.
+ * A sprag_attempt is an attempt of one's own at an idempotency key (whose section follows): a value in the
+ * caller's own memory, filled in by sprag_once_begin(). It may be moved, but only one copy of it may go on being
+ * used. It ends by sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees
+ * the key at once and has the next one told that one ended unfinished; one that is forgotten ends with its
+ * deadline, and keeps its space's session for as long as the process runs. An attempt of zero bytes is empty.
  *
  * An attempt is for one thread at a time.
  */
@@ -1340,8 +1414,8 @@ bool sprag_attempt_is_after_unfinished(const sprag_attempt *attempt);
 // towards false near the end; false for an empty one. To finish may still fail.
 bool sprag_attempt_is_valid(const sprag_attempt *attempt);
 
-// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token, and
-// that the region was removed.
+// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token,
+// and that the region was removed.
 bool sprag_attempt_is_held(const sprag_attempt *attempt);
 
 // What is left until the deadline in nanoseconds, by this process's own clock; 0 once it has passed, and for an
@@ -1355,8 +1429,8 @@ sprag_status sprag_attempt_renew(sprag_attempt *attempt,
 // sprag_attempt_renew() with another length: 1 ms to 366 days.
 sprag_status sprag_attempt_extend(sprag_attempt *attempt, uint64_t ttl_ns, sprag_error **error);
 
-// Lets the attempt go on without this process, until its deadline, which starts anew, or until somebody finishes or
-// abandons it by its token, which is written to token. The attempt is left empty, also where that fails:
+// Lets the attempt go on without this process, until its deadline, which starts anew, or until somebody finishes
+// or abandons it by its token, which is written to token. The attempt is left empty, also where that fails:
 // SPRAG_ERROR_LOST once it is over.
 sprag_status sprag_attempt_detach(sprag_attempt *attempt,
                                   uint64_t *token,
@@ -1391,16 +1465,17 @@ typedef struct sprag_progress {
   // What is left until the attempt's deadline, in nanoseconds; of a key that is done, for how much longer its
   // result is kept at least.
   uint64_t left_ns;
-  // The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any more.
+  // The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any
+  // more.
   uint32_t holder_pid;
   // Zero.
   uint32_t reserved;
 } sprag_progress;
 
-// Opens a handle on a key, 1 to 1,024 bytes. Nothing is created before somebody begins.
+// Opens a handle on the idempotency key of this name. Nothing is created before somebody begins.
 sprag_status sprag_once_open(const sprag_space *space,
-                             const void *key,
-                             size_t key_len,
+                             const void *name,
+                             size_t name_len,
                              sprag_once **once,
                              sprag_error **error);
 
@@ -1457,11 +1532,11 @@ sprag_status sprag_once_extend_token(const sprag_once *once,
                                      sprag_error **error);
 
 // Writes the key, as far as it fits, and its length.
-sprag_status sprag_once_key(const sprag_once *once,
-                            void *key,
-                            size_t key_max,
-                            size_t *key_len,
-                            sprag_error **error);
+sprag_status sprag_once_name(const sprag_once *once,
+                             void *name,
+                             size_t name_max,
+                             size_t *name_len,
+                             sprag_error **error);
 
 /*
  * WHAT AN INSPECTION TELLS
@@ -1474,9 +1549,6 @@ sprag_status sprag_once_key(const sprag_once *once,
  * Each struct begins with its size as the library knows it: a newer one may append fields, and a program that was
  * written for those must ask whether the size reaches them.
  */
-
-// A time that is not known.
-#define SPRAG_UNKNOWN UINT64_MAX
 
 // One hold of a lock or a semaphore.
 typedef struct sprag_hold_info {
@@ -1512,8 +1584,8 @@ typedef struct sprag_lock_info {
   uint64_t lease_left_ns;
   // How long it has been held, in nanoseconds; SPRAG_UNKNOWN if not held or not known.
   uint64_t held_for_ns;
-  // The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known any
-  // more. This and what is said above of the holder is said of the one whose lease lasts longest.
+  // The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known
+  // any more. This and what is said above of the holder is said of the one whose lease lasts longest.
   uint32_t holder_pid;
   // How many hold it, and not merely by an expired lease or by a process that died: one at most, unless it is
   // shared.
@@ -1636,7 +1708,7 @@ typedef struct sprag_once_info {
   // sizeof(sprag_once_info).
   size_t size;
   // The key.
-  sprag_bytes key;
+  sprag_bytes name;
   // SPRAG_IN_PROGRESS, SPRAG_DONE or SPRAG_UNFINISHED, as sprag_once_status() returns.
   sprag_status status;
   // The owner's process id in its own namespace; 0 if the attempt is detached, not known any more, or over.
@@ -1919,9 +1991,9 @@ sprag_status sprag_region_check(const sprag_space *space,
 /*
  * METRICS
  *
- * What was done with a space through a handle, since that was opened, by this process; and how full its region is,
- * whoever filled it. Each count is exact, and only rises. They are read one after the other, so what other threads do
- * meanwhile may be in one and not yet in another. Calls by token are not counted.
+ * What was done with a space through a handle, since that was opened, by this process; and how full its region
+ * is, whoever filled it. Each count is exact, and only rises. They are read one after the other, so what other
+ * threads do meanwhile may be in one and not yet in another. Calls by token are not counted.
  */
 
 // How many buckets the waits are told by.
@@ -1936,13 +2008,13 @@ typedef struct sprag_fill {
   uint64_t cap;
 } sprag_fill;
 
-// The metrics of a space. Begins with its size, which the caller sets: that of the header that it was built with. What
-// a newer caller has room for and this library does not know is zero.
+// The metrics of a space. Begins with its size, which the caller sets: that of the header that it was built with.
+// What a newer caller has room for and this library does not know is zero.
 typedef struct sprag_metrics {
   // sizeof(sprag_metrics).
   size_t size;
-  // Checks of limits that were allowed. A reservation is a check, each key of a batch is one, and a call of several
-  // limits is one as a whole; a peek is none. Refunds take nothing off.
+  // Checks of limits that were allowed. A reservation is a check, each key of a batch is one, and a call of
+  // several limits is one as a whole; a peek is none. Refunds take nothing off.
   uint64_t checks_allowed;
   // Those that were refused.
   uint64_t checks_refused;
@@ -1962,8 +2034,8 @@ typedef struct sprag_metrics {
   uint64_t acquires_deadlocks;
   // How long those waited that were granted after waiting, all together, in nanoseconds.
   uint64_t wait_sum_ns;
-  // How many of them waited how long: up to 1 us, then up to 2 us, up to 4 us and so on, the last all that waited
-  // longer. Those of a shorter one are not in a longer one's.
+  // How many of them waited how long: up to 1 us, then up to 2 us, up to 4 us and so on, the last all that
+  // waited longer. Those of a shorter one are not in a longer one's.
   uint64_t wait_buckets[SPRAG_WAIT_BUCKETS];
   // Leases that were renewed, by a call or in the background.
   uint64_t renewals;
@@ -1979,8 +2051,8 @@ typedef struct sprag_metrics {
   uint64_t onces_finished;
   // Attempts that were closed without an end, or found lost when they were to be ended.
   uint64_t onces_unfinished;
-  // From here on how full the region is. Locks, semaphores, fences, counters, names of limiters, overrides, keys of
-  // concurrency limiters and idempotency keys.
+  // From here on how full the region is. Locks, semaphores, fences, counters, names of limiters, overrides,
+  // keys of concurrency limiters and idempotency keys.
   sprag_fill objects;
   // Keys of limiters.
   sprag_fill limiter_keys;
@@ -1998,8 +2070,8 @@ typedef struct sprag_metrics {
   sprag_fill joint_limiters;
 } sprag_metrics;
 
-// Writes the metrics, for as many bytes as their size says, which the caller has set. Stops nobody. Some microseconds,
-// and in shm: a system call for each session.
+// Writes the metrics, for as many bytes as their size says, which the caller has set. Stops nobody. Some
+// microseconds, and in shm: a system call for each session.
 sprag_status sprag_space_metrics(const sprag_space *space,
                                  sprag_metrics *metrics,
                                  sprag_error **error);

@@ -57,5 +57,6 @@
 #include "sprag/result.hpp"
 #include "sprag/semaphore.hpp"
 #include "sprag/space.hpp"
+#include "sprag/stop.hpp"
 
 #endif // SPRAG_HPP

@@ -106,7 +106,7 @@ impl Kept {
     }
 
     /// Has the engine `change` the hold's grant for another, with `grant_of` the outcome; the same lease goes on
-    /// with that.
+    /// with that. `None` if it cannot, or the background found the hold lost.
     pub(crate) fn exchange<T, E>(
         &self,
         inner: &Inner,
@@ -115,9 +115,11 @@ impl Kept {
     ) -> Result<Option<T>, E> {
         // Under the lock, so that the background does not look for the one before, and find it lost.
         let mut state = inner.background.state.lock();
+        let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) else {
+            return Ok(None);
+        };
         let changed = change()?;
-        let lease = state.leases.iter_mut().find(|lease| lease.id == self.id);
-        if let (Some(changed), Some(lease)) = (&changed, lease) {
+        if let Some(changed) = &changed {
             lease.grant = grant_of(changed);
         }
         Ok(changed)
@@ -138,20 +140,22 @@ impl Kept {
         Ok(())
     }
 
-    /// Renews the hold on its holder's behalf, with a length that the background goes on with.
+    /// Renews the hold on its holder's behalf, with a length that the background goes on with. Not one that the
+    /// background found lost, though the engine may have it for a moment longer.
     pub(crate) fn renew(&self, inner: &Inner, grant: &Grant, lease_ns: u64) -> Result<Renewed> {
         // Under the lock, so that no renewal of the background's comes between the engine's word and
         // the deadline told here.
         let mut state = inner.background.state.lock();
+        let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) else {
+            return Ok(Renewed::NotHeld);
+        };
         let now_ns = inner.precise_ns();
         let renewed = inner.engine.renew(grant, now_ns, lease_ns)?;
         if let Renewed::Until(_) = renewed {
             let deadline_ns = now_ns.saturating_add(lease_ns);
             self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
-            if let Some(lease) = state.leases.iter_mut().find(|lease| lease.id == self.id) {
-                lease.lease_ns = lease_ns;
-                lease.due_ns = now_ns.saturating_add(lease_ns / RENEW_AT);
-            }
+            lease.lease_ns = lease_ns;
+            lease.due_ns = now_ns.saturating_add(lease_ns / RENEW_AT);
             drop(state);
             ring(inner);
         }
@@ -186,13 +190,14 @@ impl Background {
         &self,
         inner: &Arc<Inner>,
         grant: Grant,
-        deadline_ns: u64,
+        deadline: Arc<AtomicU64>,
         lease_ns: u64,
         options: KeepAlive,
     ) -> Result<Kept> {
         let at_most_ns = u64::try_from(options.at_most.as_nanos()).unwrap_or(u64::MAX);
         let now_ns = inner.precise_ns();
-        let deadline = Arc::new(AtomicU64::new(deadline_ns));
+        // Relaxed: one number, compared with a clock.
+        let deadline_ns = deadline.load(Ordering::Relaxed);
         let mut state = self.state.lock();
         Self::start(inner, &mut state)?;
         let id = state.next_id();
@@ -453,10 +458,43 @@ impl Drop for Wait {
 #[cfg(test)]
 mod tests {
     use super::{Asked, PROBE_NS, State};
-    use crate::Space;
+    use crate::{Error, KeepAlive, ManualClock, Space};
     use std::future::Future;
     use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Context, Waker};
+    use std::time::Duration;
+
+    #[test]
+    fn property_5_a_hold_that_was_told_lost_is_not_renewed() {
+        let clock = ManualClock::new();
+        let space = Space::builder().clock(&clock).open("mem:").unwrap();
+        // The engine counts leases in microseconds, and rounds up: the holder's own deadline comes first.
+        clock.advance(Duration::from_nanos(1));
+        let lease = Duration::from_secs(1);
+        let mut hold = space
+            .lock("a")
+            .unwrap()
+            .ttl(lease)
+            .unwrap()
+            .acquire()
+            .unwrap();
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = told.clone();
+        hold.keep_alive(KeepAlive {
+            at_most: Duration::ZERO,
+            on_lost: Some(Arc::new(move || tell.store(true, Ordering::Relaxed))),
+        })
+        .unwrap();
+        clock.advance(lease);
+        while !told.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        assert!(matches!(hold.renew(), Err(Error::Lost { .. })));
+        assert!(matches!(hold.downgrade(), Err(Error::Lost { .. })));
+        assert!(!hold.is_valid());
+    }
 
     #[test]
     fn who_is_not_next_sleeps_on_until_all_look() {

@@ -13,6 +13,7 @@ use sprag_core::lock::{Grant, Released, Renewed, Upgrade};
 use sprag_core::readable::Readable;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// Releases a hold by its grant; whether it was still held.
@@ -162,7 +163,12 @@ impl Hold<'_> {
         grant
     }
 
-    fn deadline_ns(&self) -> u64 {
+    /// The deadline, unless it lies where this is kept alive.
+    pub(crate) fn own_deadline_ns(&self) -> Option<u64> {
+        self.kept.is_none().then_some(self.deadline_ns)
+    }
+
+    pub(crate) fn deadline_ns(&self) -> u64 {
         match &self.kept {
             Some(kept) => kept.deadline_ns(),
             None => self.deadline_ns,
@@ -225,24 +231,27 @@ impl Hold<'_> {
     ///
     /// How often it is renewed, and when a loss is told: [`KeepAlive`].
     pub fn keep_alive(&mut self, options: KeepAlive) -> Result<()> {
-        self.replace_keep_alive(options).map(drop)
+        let deadline_ns = Arc::new(AtomicU64::new(self.deadline_ns()));
+        self.replace_keep_alive(options, deadline_ns).map(drop)
     }
 
-    /// [`keep_alive`](Self::keep_alive), with what it replaces, for the caller to drop.
-    pub(crate) fn replace_keep_alive(&mut self, options: KeepAlive) -> Result<Option<Kept>> {
+    /// [`keep_alive`](Self::keep_alive), with the hold's deadline in `deadline_ns` from then on; with what it replaces, for
+    /// the caller to drop.
+    pub(crate) fn replace_keep_alive(
+        &mut self,
+        options: KeepAlive,
+        deadline_ns: Arc<AtomicU64>,
+    ) -> Result<Option<Kept>> {
         let inner = self.space.to_arc();
         inner.check_process()?;
         inner.check_in_place()?;
         if !self.is_held_by_engine() {
             return Err(self.lost());
         }
-        let kept = inner.background.keep(
-            &inner,
-            self.grant,
-            self.deadline_ns(),
-            self.lease_ns,
-            options,
-        )?;
+        let kept =
+            inner
+                .background
+                .keep(&inner, self.grant, deadline_ns, self.lease_ns, options)?;
         Ok(self.kept.replace(kept))
     }
 

@@ -83,9 +83,9 @@ impl Shared {
         if stop::is_installed() {
             let look_at = Instant::now() + Duration::from_nanos(stop::LOOK_NS);
             let at = give_up_at.map_or(look_at, |at| at.min(look_at));
-            if self.changed.wait_until(&mut held, at).timed_out() {
-                MutexGuard::unlocked(&mut held, stop::check)?;
-            }
+            // Asked whatever woke it: an owner that is busy with other locks tells of changes all the time.
+            self.changed.wait_until(&mut held, at);
+            MutexGuard::unlocked(&mut held, stop::check)?;
         } else if let Some(at) = give_up_at {
             self.changed.wait_until(&mut held, at);
         } else {
@@ -123,6 +123,50 @@ struct Beneath {
     depth: u32,
     /// Tells it from those that the owner had before, whatever its token: that rises with an upgrade.
     serial: u64,
+    /// The hold's deadline, for all of them to look at without the owner's mutex.
+    deadline_ns: Arc<AtomicU64>,
+}
+
+impl Beneath {
+    /// Asks the hold, whose deadline may be another then.
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut Hold<'static>) -> T) -> T {
+        let answer = ask(&mut self.hold);
+        // One that is kept alive has its deadline there itself.
+        if let Some(deadline_ns) = self.hold.own_deadline_ns() {
+            // Relaxed: one number, compared with a clock.
+            self.deadline_ns.store(deadline_ns, Relaxed);
+        }
+        answer
+    }
+}
+
+/// That a lock is being acquired. Dropped, also by a panic, nobody acquires it any more.
+struct Acquiring<'a> {
+    shared: &'a Shared,
+    name: &'a [u8],
+}
+
+impl Drop for Acquiring<'_> {
+    fn drop(&mut self) {
+        self.shared.held.lock().remove(self.name);
+        self.shared.tell_changed();
+    }
+}
+
+/// A hold that is being upgraded. Dropped, also by a panic, it is the owner's again.
+struct Upgrading<'a> {
+    shared: &'a Shared,
+    name: &'a [u8],
+    beneath: Option<Beneath>,
+}
+
+impl Drop for Upgrading<'_> {
+    fn drop(&mut self) {
+        let beneath = self.beneath.take().map(Held::By);
+        let entry = beneath.map(|beneath| (self.name.to_vec(), beneath));
+        self.shared.held.lock().extend(entry);
+        self.shared.tell_changed();
+    }
 }
 
 /// What one who comes for a lock finds of its owner.
@@ -156,8 +200,10 @@ impl Owner {
         by_name.chain(others.iter().copied()).collect()
     }
 
-    /// Fails unless this is an owner of the space whose engine is given.
+    /// Fails unless this is an owner of the space whose engine is given, opened by this process.
     pub(crate) fn check_space(&self, space: &Inner) -> Result<()> {
+        // First of all: in a forked child the owner's mutexes may be held by a thread that is not there.
+        space.check_process()?;
         if std::ptr::eq(std::ptr::from_ref(&*self.space.inner), space) {
             return Ok(());
         }
@@ -192,13 +238,14 @@ impl Owner {
 
 impl fmt::Debug for Owner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = self.shared.held.lock();
-        let names = held.keys().map(|name| Readable(name));
-        let names: Vec<Readable<'_>> = names.collect();
-        formatter
-            .debug_struct("Owner")
-            .field("locks", &names)
-            .finish_non_exhaustive()
+        let mut owner = formatter.debug_struct("Owner");
+        // In a forked child it has none, and its mutex may be held by a thread that is not there.
+        if self.space.inner.check_process().is_ok() {
+            let held = self.shared.held.lock();
+            let names: Vec<Readable<'_>> = held.keys().map(|name| Readable(name)).collect();
+            owner.field("locks", &names);
+        }
+        owner.finish_non_exhaustive()
     }
 }
 
@@ -309,7 +356,13 @@ impl<'o> OwnerLock<'o> {
             }
         }
         drop(held);
-        self.settle(self.acquire_first(wants, give_up_at))
+        let acquiring = Acquiring {
+            shared,
+            name: &self.name,
+        };
+        let acquired = self.acquire_first(wants, give_up_at);
+        std::mem::forget(acquiring);
+        self.settle(acquired)
     }
 
     /// What the owner has of the lock. One who is first must [`settle`](Self::settle).
@@ -322,7 +375,7 @@ impl<'o> OwnerLock<'o> {
             Some(Held::By(beneath)) => {
                 let token = beneath.hold.token();
                 if !beneath.hold.is_held_by_engine() {
-                    beneath.hold.note_loss();
+                    beneath.ask(Hold::note_loss);
                     // Told once; the next one begins anew, also if a hold was forgotten.
                     let lost = held.remove(&self.name);
                     return Ok(Entry::Lost { lost, token });
@@ -335,7 +388,7 @@ impl<'o> OwnerLock<'o> {
                     lock: lock(),
                     depth: beneath.depth,
                 })?;
-                Entry::Again(self.hold(token, beneath.serial, true))
+                Entry::Again(self.hold(token, beneath, true))
             }
             // Another of the same owner waits for it: share what that one gets.
             Some(Held::Acquiring | Held::Upgrading) => Entry::Behind,
@@ -351,13 +404,16 @@ impl<'o> OwnerLock<'o> {
                 let token = hold.token();
                 // Relaxed: a number of this owner's, told under its mutex.
                 let serial = shared.serial.fetch_add(1, Relaxed);
+                let deadline_ns = Arc::new(AtomicU64::new(hold.deadline_ns()));
                 let beneath = Beneath {
                     hold,
                     depth: 1,
                     serial,
+                    deadline_ns,
                 };
+                let hold = self.hold(token, &beneath, false);
                 held.insert(self.name.clone(), Held::By(beneath));
-                Ok(Some(self.hold(token, serial, false)))
+                Ok(Some(hold))
             }
             none => {
                 held.remove(&self.name);
@@ -396,12 +452,13 @@ impl<'o> OwnerLock<'o> {
         Ok(hold.map(Hold::into_owned))
     }
 
-    fn hold(&self, token: u64, serial: u64, is_reentry: bool) -> OwnerHold<'o> {
+    fn hold(&self, token: u64, beneath: &Beneath, is_reentry: bool) -> OwnerHold<'o> {
         OwnerHold {
             owner: self.owner.clone(),
             name: self.name.clone(),
             token,
-            serial,
+            serial: beneath.serial,
+            deadline_ns: beneath.deadline_ns.clone(),
             is_reentry,
             is_over: false,
         }
@@ -430,6 +487,8 @@ pub struct OwnerHold<'o> {
     /// As it was granted.
     token: u64,
     serial: u64,
+    /// Of the hold beneath.
+    deadline_ns: Arc<AtomicU64>,
     is_reentry: bool,
     /// Whether it was given up, or handed on.
     is_over: bool,
@@ -445,6 +504,7 @@ impl OwnerHold<'_> {
             name: std::mem::take(&mut self.name),
             token: self.token,
             serial: self.serial,
+            deadline_ns: self.deadline_ns.clone(),
             is_reentry: self.is_reentry,
             is_over: false,
         }
@@ -493,10 +553,11 @@ impl OwnerHold<'_> {
         self.with(Hold::downgrade)?
     }
 
-    /// Whether the lease still runs, by the holder's own clock, as [`Hold::is_valid`] says. Takes the
-    /// owner's own mutex, so it is not for signal handlers.
+    /// Whether the lease still runs, by the holder's own clock, as [`Hold::is_valid`] says; also async-signal-safe.
     pub fn is_valid(&self) -> bool {
-        self.with(|hold| hold.is_valid()).unwrap_or(false)
+        // Relaxed: one number, compared with a clock.
+        let deadline_ns = self.deadline_ns.load(Relaxed);
+        self.owner.space.inner.is_in_lease(deadline_ns)
     }
 
     /// What is left of the lease by the holder's own clock; zero once it is over.
@@ -525,7 +586,8 @@ impl OwnerHold<'_> {
         // A callback's captures may have a hold of this owner's to drop, so the last of the one refused and
         // of the one replaced go here, without the owner's mutex.
         let _on_lost = options.on_lost.clone();
-        let replaced = self.with(|hold| hold.replace_keep_alive(options))?;
+        let deadline_ns = self.deadline_ns.clone();
+        let replaced = self.with(|hold| hold.replace_keep_alive(options, deadline_ns))?;
         replaced.map(drop)
     }
 
@@ -539,7 +601,7 @@ impl OwnerHold<'_> {
         self.owner.space.inner.check_process()?;
         let mut held = self.held()?;
         match held.get_mut(&self.name) {
-            Some(Held::By(beneath)) if beneath.serial == self.serial => Ok(ask(&mut beneath.hold)),
+            Some(Held::By(beneath)) if beneath.serial == self.serial => Ok(beneath.ask(ask)),
             // Another one: lost, and the owner has the lock again by a later hold.
             _ => Err(Error::lost(Some(&self.name), self.token)),
         }
@@ -564,7 +626,7 @@ impl OwnerHold<'_> {
         self.owner.space.inner.check_process()?;
         let holds = self.owner.grants();
         let mut held = self.held()?;
-        let mut beneath = match held.remove(&self.name) {
+        let beneath = match held.remove(&self.name) {
             Some(Held::By(beneath)) if beneath.serial == self.serial => beneath,
             other => {
                 held.extend(other.map(|other| (self.name.clone(), other)));
@@ -573,14 +635,15 @@ impl OwnerHold<'_> {
         };
         held.insert(self.name.clone(), Held::Upgrading);
         drop(held);
-        let asked = ask(&mut beneath.hold, &holds);
-        let shared = &*self.owner.shared;
-        shared
-            .held
-            .lock()
-            .insert(self.name.clone(), Held::By(beneath));
-        shared.tell_changed();
-        asked
+        let mut upgrading = Upgrading {
+            shared: &self.owner.shared,
+            name: &self.name,
+            beneath: Some(beneath),
+        };
+        match &mut upgrading.beneath {
+            Some(beneath) => beneath.ask(|hold| ask(hold, &holds)),
+            None => Err(Error::lost(Some(&self.name), self.token)),
+        }
     }
 
     fn end(&mut self) -> Result<()> {

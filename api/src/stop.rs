@@ -87,7 +87,10 @@ pub(crate) fn check() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::{Error, KeepAlive, Owner, Space};
-    use std::time::Duration;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     type Waits<'a> = Vec<(&'a str, Box<dyn FnMut() -> Result<(), Error> + 'a>)>;
 
@@ -182,6 +185,59 @@ mod tests {
         assert!(matches!(waited, Err(Error::Stopped)));
         drop(taken);
         assert!(lock.acquire().is_ok());
+    }
+
+    #[test]
+    fn one_who_is_woken_all_the_time_is_asked_meanwhile() {
+        let space = Space::open("mem:").unwrap();
+        let owner = space.owner();
+        let taken = space.lock("a").unwrap().acquire().unwrap();
+        let is_asked = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| owner.lock("a").unwrap().acquire().map(drop));
+            while space.inspect("a").unwrap()[0].waiters == 0 {
+                thread::yield_now();
+            }
+            let busy = scope.spawn(|| {
+                let other = owner.lock("b").unwrap();
+                // Far longer than between two looks.
+                let end = Instant::now() + Duration::from_secs(10);
+                while !is_asked.load(Relaxed) && Instant::now() < end {
+                    drop(other.acquire().unwrap());
+                }
+                is_asked.load(Relaxed)
+            });
+            let waited = super::interruptible(
+                || {
+                    is_asked.store(true, Relaxed);
+                    true
+                },
+                || owner.lock("a").unwrap().acquire().map(drop),
+            );
+            assert!(matches!(waited, Err(Error::Stopped)));
+            assert!(busy.join().unwrap(), "asked only once it was quiet");
+            drop(taken);
+        });
+    }
+
+    #[test]
+    fn a_question_that_panics_leaves_the_owner_what_it_had() {
+        fn panics(wait: impl FnOnce()) {
+            let waited = AssertUnwindSafe(|| super::interruptible(|| panic!("as asked"), wait));
+            assert!(catch_unwind(waited).is_err());
+            assert!(!super::is_installed());
+        }
+        let space = Space::open("mem:").unwrap();
+        let owner = space.owner();
+        let lock = owner.lock("a").unwrap();
+        let taken = space.lock("a").unwrap().acquire_shared().unwrap();
+        panics(|| drop(lock.acquire()));
+        let mine = lock.try_acquire_shared().unwrap().unwrap();
+        panics(|| drop(mine.upgrade()));
+        let again = lock.try_acquire_shared().unwrap().unwrap();
+        assert_eq!(again.token(), mine.token());
+        drop(taken);
+        mine.upgrade().unwrap();
     }
 
     #[test]

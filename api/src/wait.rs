@@ -197,6 +197,7 @@ fn wait_in_queue(
     let mut place = Place::take(inner, want, until_ns)?;
     // Whoever waits was just told, by a probe, that the holder lives.
     let mut probe = false;
+    let mut has_slept = false;
     loop {
         // A thread that forked while another waited, or a child that goes on waiting.
         inner.check_process()?;
@@ -245,14 +246,16 @@ fn wait_in_queue(
                 if now_ns >= until_ns {
                     return Ok(None);
                 }
+                // Whatever woke it: who is woken often would not be asked else.
+                if has_slept {
+                    stop::check()?;
+                }
                 let mut sleep_ns = look_again_ns.min(until_ns).saturating_sub(now_ns);
                 if stop::is_installed() {
                     sleep_ns = sleep_ns.min(stop::LOOK_NS);
                 }
                 probe = !sleep(inner, ticket, seen, sleep_ns);
-                if probe {
-                    stop::check()?;
-                }
+                has_slept = true;
             }
         }
     }

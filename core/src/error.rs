@@ -74,8 +74,10 @@ pub enum Error {
         /// How many this session has.
         used: u64,
     },
-    /// The file system has no room for the region to grow.
-    #[error("the file system has no room for the region to grow ({source}); free some space")]
+    /// The file system has no room for the region to grow, or memory has none for one of this process.
+    #[error(
+        "there is no room for the region to grow ({source}); free some space in the file system, or memory for a mem: space"
+    )]
     NoSpace {
         /// What the system said.
         source: std::io::Error,

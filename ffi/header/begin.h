@@ -4,27 +4,31 @@
  *
  * Written by `cargo xtask header`; change the source of the C ABI instead.
  *
- *     sprag_space *space;
- *     sprag_limiter *api;
+ *     sprag_space *space = NULL;
+ *     sprag_limiter *api = NULL;
  *     sprag_space_open("shm:orders", NULL, &space, NULL);
  *     sprag_limiter_open(space, "api", 3, "100/minute;burst=20", 0, &api, NULL);
  *     if (sprag_limiter_check(api, "user:42", 7, 1, NULL, NULL) == SPRAG_OK)
  *         serve();
  *
- * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread once no
- * other uses it, and a value in the caller's own memory (sprag_hold, sprag_attempt, sprag_decision) is for one thread at a
- * time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_hold_is_valid() and sprag_status_text() may be
- * called from a signal handler. A process forked from one with an open space gets SPRAG_ERROR_FORKED until it opens its
- * own; closing what it inherited is allowed and touches nothing of its parent's.
+ * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread
+ * once no other uses it, and a value in the caller's own memory (a hold, an attempt, a decision) is for one thread
+ * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_status_text(), and
+ * sprag_hold_is_valid() of a hold that is not an owner's, may be called from a signal handler. A process forked
+ * from one with an open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed,
+ * and touches nothing of its parent's.
  *
- * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun; handles may be
- * closed in any order, since each keeps what it needs of the space. Names, keys, texts and options are read during the call only.
- * What is given to a visitor lives until it returns. An error that is written belongs to the caller: sprag_error_free().
+ * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun.
+ * Handles may be closed in any order, since each keeps what it needs of the space. Names, keys, texts and options
+ * are read during the call only. What a visitor is given lives until it returns. An error that is written belongs
+ * to the caller, who ends it with sprag_error_free().
  *
- * POINTERS. NULL is an error where something is needed, and says which argument it was; it is nothing to close. What a
- * call has to give is written on success only, and where the text says so on an ordinary outcome; where nothing is wanted, NULL may
- * be given if the text says so. Options may be NULL; else they begin with their size, and a field that is zero has its default, so that
- * an old caller runs with a new library. Durations are in nanoseconds.
+ * POINTERS. NULL where something is needed is an error that names the argument; NULL is nothing to close. Where
+ * nothing is wanted, NULL may be given if the text says so. What a call has to give is written on success, and on an
+ * ordinary outcome where the text says so. Options may be NULL; else they begin with their size, and a field that is
+ * zero has its default, so that a caller built for an earlier release runs with a later library.
+ *
+ * SECTIONS
  */
 
 #ifndef SPRAG_H

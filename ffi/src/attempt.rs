@@ -1,15 +1,16 @@
 //! # Attempts
 //!
-//! A sprag_attempt is an attempt of one's own at an idempotency key: a value in the caller's own memory, filled in
-//! by sprag_once_begin(). It may be moved, but only one copy of it may go on being used. It ends by
-//! sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees the key at once and
-//! has the next one told that one ended unfinished; one that is forgotten ends with its deadline, and keeps its
-//! space's session for as long as the process runs. An attempt of zero bytes is empty.
+//! A sprag_attempt is an attempt of one's own at an idempotency key (whose section follows): a value in the
+//! caller's own memory, filled in by sprag_once_begin(). It may be moved, but only one copy of it may go on being
+//! used. It ends by sprag_attempt_finish() or sprag_attempt_abandon(), or by sprag_attempt_close(), which frees
+//! the key at once and has the next one told that one ended unfinished; one that is forgotten ends with its
+//! deadline, and keeps its space's session for as long as the process runs. An attempt of zero bytes is empty.
 //!
 //! An attempt is for one thread at a time.
 
 use crate::border::{Failure, Outcome, call, forget_payload, give, guarded, wanted};
 use crate::bytes::bytes;
+use crate::duration::nanoseconds;
 use crate::error::sprag_error;
 use crate::status::sprag_status::{self, SPRAG_OK};
 use sprag::{Attempt, Error};
@@ -216,8 +217,8 @@ pub unsafe extern "C" fn sprag_attempt_is_valid(attempt: *const sprag_attempt) -
     unsafe { sprag_attempt::tell(attempt, false, Attempt::is_valid) }
 }
 
-/// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token, and
-/// that the region was removed.
+/// Whether the key is still this attempt's, by the shared word: also notices that somebody ended it by its token,
+/// and that the region was removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_is_held(attempt: *const sprag_attempt) -> bool {
     // SAFETY: by every function's contract.
@@ -230,7 +231,7 @@ pub unsafe extern "C" fn sprag_attempt_is_held(attempt: *const sprag_attempt) ->
 pub unsafe extern "C" fn sprag_attempt_deadline_left_ns(attempt: *const sprag_attempt) -> u64 {
     // SAFETY: by every function's contract.
     let left = unsafe { sprag_attempt::tell(attempt, Duration::ZERO, Attempt::deadline_left) };
-    u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
+    nanoseconds(left)
 }
 
 /// Starts the time until the deadline anew, from now, with the length it had. SPRAG_ERROR_LOST once it has passed.
@@ -264,8 +265,8 @@ pub unsafe extern "C" fn sprag_attempt_extend(
     }
 }
 
-/// Lets the attempt go on without this process, until its deadline, which starts anew, or until somebody finishes or
-/// abandons it by its token, which is written to token. The attempt is left empty, also where that fails:
+/// Lets the attempt go on without this process, until its deadline, which starts anew, or until somebody finishes
+/// or abandons it by its token, which is written to token. The attempt is left empty, also where that fails:
 /// SPRAG_ERROR_LOST once it is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_attempt_detach(

@@ -139,8 +139,8 @@ pub(crate) fn guarded(
     act: impl FnOnce() -> Outcome,
     poison: impl FnOnce(),
 ) -> sprag_status {
-    // A number alone leaves the part that is guarded: anything larger would be handed over through memory, by wide reads
-    // that wait for narrow writes.
+    // A number alone leaves the part that is guarded: anything larger would be handed over through memory, by wide
+    // reads that wait for narrow writes.
     let act = || match act() {
         Ok(status) => status,
         Err(failure) => fail(error, &failure),

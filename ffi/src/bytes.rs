@@ -1,8 +1,8 @@
 //! # Names, keys and values
 //!
-//! Names and keys are bytes, 1 to 1,024 of them, given as pointer and length; they may hold anything, also zero
-//! bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given is read during the
-//! call only.
+//! Names and keys are bytes, 1 to SPRAG_NAME_BYTES_MAX of them, given as pointer and length; they may hold
+//! anything, also zero bytes, and are compared exactly. A number's own bytes are the cheapest key. What is given
+//! is read during the call only.
 //!
 //! A call that tells a name or a text writes it to the caller's buffer as far as that reaches, and how long it is
 //! in all, to a pointer that may be NULL; so ask with a buffer of 0 bytes first, or with one that is long enough

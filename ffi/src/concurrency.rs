@@ -68,9 +68,9 @@ pub unsafe extern "C" fn sprag_concurrency_close(concurrency: *mut sprag_concurr
     unsafe { close(concurrency) };
 }
 
-/// Opens a handle on what a key can have at once, to be acquired as a semaphore's permits are, and closed as one. Its
-/// holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s. Nothing is created before some are acquired. Some
-/// hundred nanoseconds.
+/// Opens a handle on what a key can have at once, to be acquired as a semaphore's permits are, and closed as one.
+/// Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s. Nothing is created before some are acquired.
+/// Some hundred nanoseconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_concurrency_key(
     concurrency: *const sprag_concurrency,

@@ -1,9 +1,10 @@
 //! # Decisions
 //!
-//! A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs no
-//! freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
+//! A sprag_decision is what a limiter answered: a value in the caller's own memory, filled in by a check. It needs
+//! no freeing, and it may be moved; it stands for what was taken, so a copy must not be given back a second time.
 
 use crate::border::Failure;
+use crate::duration::{SPRAG_NEVER, nanoseconds, wait_ns};
 use sprag::Decision;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
@@ -20,9 +21,6 @@ pub struct sprag_decision {
 }
 
 const _: () = assert!(size_of::<Decision>() <= 22 * size_of::<u64>());
-
-/// A wait that never ends, where a call tells how long to wait.
-pub const SPRAG_NEVER: u64 = u64::MAX;
 
 impl sprag_decision {
     /// Fills in the decision at `to`, if that is not NULL.
@@ -92,12 +90,6 @@ unsafe fn tell<T>(from: *const sprag_decision, otherwise: T, of: impl FnOnce(&De
     decision.map_or(otherwise, |decision| of(&decision))
 }
 
-pub(crate) fn wait_ns(wait: Option<std::time::Duration>) -> u64 {
-    wait.map_or(SPRAG_NEVER, |wait| {
-        u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)
-    })
-}
-
 /// Whether the cost was admitted; false for an empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_decision_is_allowed(decision: *const sprag_decision) -> bool {
@@ -155,7 +147,7 @@ pub unsafe extern "C" fn sprag_decision_retry_after_for_ns(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_decision_act_after_ns(decision: *const sprag_decision) -> u64 {
     // SAFETY: by every function's contract.
-    unsafe { tell(decision, 0, |of| wait_ns(Some(of.act_after()))) }
+    unsafe { tell(decision, 0, |of| nanoseconds(of.act_after())) }
 }
 
 /// Whether the region had no room for the key, so that a bucket shared by all such keys decided; false for an empty

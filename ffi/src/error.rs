@@ -1,7 +1,7 @@
 //! # Errors
 //!
-//! A call that can fail takes a pointer to a sprag_error pointer as its last argument, which may be NULL. If the call
-//! fails and it is not, an error object is written there, which belongs to the caller: free it with
+//! A call that can fail takes a pointer to a sprag_error pointer as its last argument, which may be NULL. If the
+//! call fails and it is not, an error object is written there, which belongs to the caller: free it with
 //! sprag_error_free(). If the call succeeds, nothing is written; so begin with NULL. Nothing is kept per thread.
 //!
 //!     sprag_error *error = NULL;
@@ -11,12 +11,12 @@
 //!     }
 
 use crate::border::{Failure, give};
+use crate::duration::nanoseconds;
 use crate::status::sprag_status;
 use sprag::{EngineError, Error, HostError};
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::time::Duration;
 
-/// What was wrong in one call. Changes no more; any thread may read it.
+/// What was wrong in one call. It never changes; any thread may read it.
 pub struct sprag_error {
     status: sprag_status,
     message: CString,
@@ -157,10 +157,6 @@ fn of_host(error: &HostError) -> c_int {
         | HostError::Random { source } => source.raw_os_error().unwrap_or(0),
         _ => 0,
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Text for C, up to the first zero byte.

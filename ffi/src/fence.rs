@@ -49,11 +49,12 @@ pub unsafe extern "C" fn sprag_fence_close(fence: *mut sprag_fence) {
     unsafe { close(fence) };
 }
 
-/// Admits a token not lower than the highest admitted, in one step. Tens of nanoseconds; writes nothing if it is the
-/// highest itself.
+/// Admits a token not lower than the highest admitted, in one step. Tens of nanoseconds; writes nothing if it is
+/// the highest itself.
 ///
 /// SPRAG_ERROR_STALE for a lower token and for 0: sprag_error_highest_token() tells the highest then.
-/// SPRAG_ERROR_OUT_OF_RANGE for one above SPRAG_TOKEN_MAX, SPRAG_ERROR_FULL where the region has no room for the fence.
+/// SPRAG_ERROR_OUT_OF_RANGE for one above SPRAG_TOKEN_MAX, SPRAG_ERROR_FULL where the region has no room for the
+/// fence.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_fence_admit(
     fence: *const sprag_fence,

@@ -1,33 +1,32 @@
 //! # Holds
 //!
-//! A sprag_hold is what was acquired, of a lock or of a semaphore: a value in the caller's own memory, filled in by an
-//! acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go on being used. It ends by
-//! sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is forgotten, or written over by another
-//! acquire, ends with its lease, and keeps its space's session for as long as the process runs. A hold of zero bytes is
-//! empty.
+//! A sprag_hold is what was acquired, of a lock or of a semaphore (whose sections follow): a value in the caller's
+//! own memory, filled in by an acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go
+//! on being used. It ends by sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is
+//! forgotten, or written over by another acquire, ends with its lease, and keeps its space's session for as long as
+//! the process runs. A hold of zero bytes is empty.
 //!
-//! A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask sprag_hold_is_valid()
-//! before each step that needs the lock, and send the token along to a fence, which is the only thing that stops a
-//! step already under way.
+//! A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask
+//! sprag_hold_is_valid() before each step that needs the lock, and send the token along to a fence, which is the
+//! only thing that stops a step already under way.
 //!
 //! A hold is for one thread at a time.
 
 use crate::border::{Failure, Outcome, call, forget_payload, give, guarded, wanted};
+use crate::duration::nanoseconds;
 use crate::error::sprag_error;
-use crate::options::{Options, read};
 use crate::status::sprag_status::{self, SPRAG_BUSY, SPRAG_OK};
-use sprag::{Hold, HoldAll, HoldOf, KeepAlive, OwnerHold};
+use sprag::{Hold, HoldAll, HoldOf, OwnerHold};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// A hold. All of its fields but the token are the library's own.
 #[repr(C)]
 pub struct sprag_hold {
-    /// The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is empty.
+    /// The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if the hold is
+    /// empty.
     pub token: u64,
     /// The library's own.
     pub private_state: u64,
@@ -67,7 +66,7 @@ enum Held {
 }
 
 /// A hold that is changed.
-enum Changed<'h> {
+pub(crate) enum Changed<'h> {
     One(&'h mut Hold<'static>),
     Owner(&'h mut OwnerHold<'static>),
     Several(&'h mut HoldAll<'static>),
@@ -123,7 +122,7 @@ impl Held {
 }
 
 /// The highest token of several: that of the lock that leads.
-fn leading(hold: &HoldAll<'static>) -> u64 {
+pub(crate) fn leading(hold: &HoldAll<'static>) -> u64 {
     hold.tokens().iter().copied().max().unwrap_or(0)
 }
 
@@ -202,8 +201,8 @@ impl sprag_hold {
     ///
     /// # Safety
     ///
-    /// `at` is NULL, or a hold that may be read, with a state of the above only if this library wrote it; and what is given
-    /// here is used before anything else touches it, to look only if others look.
+    /// `at` is NULL, or a hold that may be read, with a state of the above only if this library wrote it; and what
+    /// is given here is used before anything else touches it, to look only if others look.
     #[inline(always)]
     unsafe fn held(at: *mut Self) -> Result<Held, Failure> {
         if at.is_null() {
@@ -225,7 +224,7 @@ impl sprag_hold {
     /// # Safety
     ///
     /// As for [`held`](Self::held), and it may be written.
-    unsafe fn on(
+    pub(crate) unsafe fn on(
         at: *mut Self,
         error: *mut *mut sprag_error,
         act: impl FnOnce(Changed<'_>) -> Outcome,
@@ -263,8 +262,8 @@ impl sprag_hold {
     }
 }
 
-/// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has taken
-/// it since. One whose lease is over is released all the same while nobody has.
+/// Releases what is held, and leaves the hold empty, also where that fails: SPRAG_ERROR_LOST if somebody else has
+/// taken it since. One whose lease is over is released all the same while nobody has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_release(
     hold: *mut sprag_hold,
@@ -277,8 +276,8 @@ pub unsafe extern "C" fn sprag_hold_release(
         unsafe { sprag_hold::empty(hold) };
         match held {
             Held::One(one) => {
-                // SAFETY: as above, and as it is empty, this is the last that is done with it. In place, since what is copied
-                // would wait for the acquire's writes.
+                // SAFETY: as above, and as it is empty, this is the last that is done with it. In place, since
+                // what is copied would wait for the acquire's writes.
                 let ended = unsafe {
                     let ended = (*one).end();
                     one.drop_in_place();
@@ -301,7 +300,8 @@ pub unsafe extern "C" fn sprag_hold_release(
 /// Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
 /// near the end; false for an empty one.
 ///
-/// Async-signal-safe, as no other call on a hold is.
+/// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes the
+/// owner's mutex, and waits for another thread of the owner's that upgrades it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_is_valid(hold: *const sprag_hold) -> bool {
     // SAFETY: by every function's contract.
@@ -351,11 +351,11 @@ pub unsafe extern "C" fn sprag_hold_lease_left_ns(hold: *const sprag_hold) -> u6
             Seen::Several(hold) => hold.lease_left(),
         })
     };
-    u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
+    nanoseconds(left)
 }
 
-/// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of tokens_max
-/// elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
+/// Writes the tokens of a hold of several locks, in the order in which those were named, into the array of
+/// tokens_max elements, as far as they fit, and how many there are, to count. A hold of one lock has one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_tokens(
     hold: *const sprag_hold,
@@ -428,119 +428,9 @@ pub unsafe extern "C" fn sprag_hold_extend(
     }
 }
 
-/// How a hold is kept alive. Begins with its size; what is zero has its default.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct sprag_keep_alive_options {
-    /// sizeof(sprag_keep_alive_options).
-    pub size: usize,
-    /// How long after the call renewing stops; the hold then ends with its lease, which counts as its loss. 0 for 24
-    /// hours, SPRAG_FOREVER for no end.
-    pub at_most_ns: u64,
-    /// Called once, with the token that the hold had when this was asked for, when the hold is lost; may be NULL. Never
-    /// for one that is released or detached. It runs in the library's thread, which renews all holds of the space: it must
-    /// not block, and must not unwind.
-    pub on_lost: Option<extern "C" fn(token: u64, context: *mut c_void)>,
-    /// Given to the two functions.
-    pub context: *mut c_void,
-    /// Called once when neither of the two will be called any more with that context, to free it, in whichever thread;
-    /// may be NULL. Not if the call fails: the context stays the caller's then.
-    pub free_context: Option<extern "C" fn(context: *mut c_void)>,
-}
-
-// SAFETY: as the trait asks: `repr(C)`, its size first; the functions are the caller's word, as all it gives is.
-unsafe impl Options for sprag_keep_alive_options {
-    const BYTES_MIN: usize = 40;
-}
-
-/// The caller's function and what it is given.
-struct Callback {
-    on_lost: Option<extern "C" fn(u64, *mut c_void)>,
-    token: u64,
-    context: *mut c_void,
-    free_context: Option<extern "C" fn(*mut c_void)>,
-    /// Whether the context is the caller's, since the call failed.
-    is_refused: AtomicBool,
-}
-
-// SAFETY: the header says that the functions run in another thread, with this context.
-unsafe impl Send for Callback {}
-// SAFETY: as above; of two threads that may share it, one calls it, once.
-unsafe impl Sync for Callback {}
-
-impl Callback {
-    fn tell(&self) {
-        if let Some(on_lost) = self.on_lost {
-            on_lost(self.token, self.context);
-        }
-    }
-}
-
-impl Drop for Callback {
-    fn drop(&mut self) {
-        if let Some(free_context) = self.free_context
-            && !*self.is_refused.get_mut()
-        {
-            free_context(self.context);
-        }
-    }
-}
-
-/// Has the lease renewed in the background until the hold is released, lost, or at_most_ns is over; options may be NULL. A
-/// thread of the library's, one for the whole space, does so from the first such call on until none is left. A second
-/// call replaces what the first asked for.
-///
-/// The lease is renewed each time a third of it is over, and the hold is looked at every 200 ms besides. So a lock that was
-/// broken is told of within 200 ms, as far as the system lets the thread run; sprag_hold_is_valid() is false from
-/// then on as well.
-///
-/// SPRAG_ERROR_LOST if it was lost already, and nothing is called back then; SPRAG_ERROR_SYSTEM if the thread cannot be
-/// started.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sprag_hold_keep_alive(
-    hold: *mut sprag_hold,
-    options: *const sprag_keep_alive_options,
-    error: *mut *mut sprag_error,
-) -> sprag_status {
-    // SAFETY: by every function's contract.
-    unsafe {
-        sprag_hold::on(hold, error, |held| {
-            let options = read(options)?;
-            let callback = Arc::new(Callback {
-                on_lost: options.on_lost,
-                token: match &held {
-                    Changed::One(hold) => hold.token(),
-                    Changed::Owner(hold) => hold.token(),
-                    Changed::Several(hold) => leading(hold),
-                },
-                context: options.context,
-                free_context: options.free_context,
-                is_refused: AtomicBool::new(false),
-            });
-            let told = callback.clone();
-            let mut keep = KeepAlive {
-                on_lost: Some(Arc::new(move || told.tell())),
-                ..KeepAlive::default()
-            };
-            if options.at_most_ns != 0 {
-                keep.at_most = Duration::from_nanos(options.at_most_ns);
-            }
-            let kept = match held {
-                Changed::One(hold) => hold.keep_alive(keep),
-                Changed::Owner(hold) => hold.keep_alive(keep),
-                Changed::Several(hold) => hold.keep_alive(keep),
-            };
-            if kept.is_err() {
-                // Relaxed: whoever drops the last share of it synchronises with those who dropped theirs.
-                callback.is_refused.store(true, Relaxed);
-            }
-            Ok(kept.map(|()| SPRAG_OK)?)
-        })
-    }
-}
-
-/// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK, or
-/// SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease starts anew.
+/// Takes alone what this hold shares with others, waiting for them to release it for at most timeout_ns: SPRAG_OK,
+/// or SPRAG_BUSY if others share it still, as this hold does. It has a new, higher token then, and its lease
+/// starts anew.
 ///
 /// SPRAG_ERROR_UPGRADE_CONFLICT if another who shares it waits for the same: release this one, and acquire anew.
 #[unsafe(no_mangle)]
@@ -566,7 +456,8 @@ pub unsafe extern "C" fn sprag_hold_upgrade(
     }
 }
 
-/// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the lease.
+/// Goes on sharing the lock with others instead of having it alone, with the same token and what is left of the
+/// lease.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_downgrade(
     hold: *mut sprag_hold,
@@ -585,8 +476,9 @@ pub unsafe extern "C" fn sprag_hold_downgrade(
     }
 }
 
-/// Lets what is held live on without this process, until its lease ends or somebody releases it by its token, which is
-/// written to token; the lease starts anew. The hold is left empty, also where that fails: SPRAG_ERROR_LOST once it is over.
+/// Lets what is held live on without this process, until its lease ends or somebody releases it by its token,
+/// which is written to token; the lease starts anew. The hold is left empty, also where that fails:
+/// SPRAG_ERROR_LOST once it is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_detach(
     hold: *mut sprag_hold,
@@ -624,137 +516,4 @@ pub unsafe extern "C" fn sprag_hold_detach(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lock::{
-        sprag_lock, sprag_lock_acquire, sprag_lock_close, sprag_lock_open, sprag_lock_release_token,
-    };
-    use crate::status::sprag_status::{SPRAG_ERROR_EMPTY, SPRAG_ERROR_LOST};
-    use crate::testing::{Scene, outcome, works};
-    use std::mem::zeroed;
-    use std::ptr::{null, null_mut};
-
-    #[test]
-    fn a_hold_is_used_up_by_what_ends_it_and_may_be_moved_before() {
-        let scene = Scene::new();
-        let mut lock: *mut sprag_lock = null_mut();
-        // SAFETY: as the contract asks: handles and variables of this test's own.
-        unsafe {
-            works(|error| {
-                sprag_lock_open(
-                    scene.space,
-                    c"a".as_ptr().cast(),
-                    1,
-                    0,
-                    &raw mut lock,
-                    error,
-                )
-            });
-            let (mut first, mut second): (sprag_hold, sprag_hold) = (zeroed(), zeroed());
-            assert!(
-                !sprag_hold_is_valid(&raw const first),
-                "zero bytes are empty"
-            );
-            works(|error| sprag_lock_acquire(lock, 0, &raw mut first, error));
-            let token = first.token;
-            (&raw mut second).copy_from_nonoverlapping(&raw const first, 1);
-            works(|error| sprag_hold_release(&raw mut second, error));
-            assert_eq!(second.token, 0);
-            let again = outcome(|error| sprag_hold_release(&raw mut second, error)).unwrap_err();
-            assert_eq!(again.status, SPRAG_ERROR_EMPTY);
-            assert_eq!(again.argument.as_deref(), Some("hold"));
-
-            works(|error| sprag_lock_acquire(lock, 0, &raw mut first, error));
-            assert_eq!(first.token, token + 1);
-            let mut detached = 0;
-            works(|error| sprag_hold_detach(&raw mut first, &raw mut detached, error));
-            assert_eq!((first.token, detached), (0, token + 1));
-            let renewed = outcome(|error| sprag_hold_renew(&raw mut first, error)).unwrap_err();
-            assert_eq!(renewed.status, SPRAG_ERROR_EMPTY);
-            works(|error| sprag_lock_release_token(lock, detached, error));
-            let lost =
-                outcome(|error| sprag_lock_release_token(lock, detached, error)).unwrap_err();
-            assert_eq!(lost.status, SPRAG_ERROR_LOST);
-            sprag_lock_close(lock);
-        }
-    }
-
-    #[test]
-    fn a_context_is_freed_once_and_only_if_it_was_taken() {
-        extern "C" fn free(context: *mut c_void) {
-            // SAFETY: it is the counter below.
-            unsafe { *context.cast::<u32>() += 1 };
-        }
-        let scene = Scene::new();
-        let mut freed = 0_u32;
-        let mut lock: *mut sprag_lock = null_mut();
-        // SAFETY: as the contract asks: handles and variables of this test's own.
-        unsafe {
-            works(|error| {
-                sprag_lock_open(
-                    scene.space,
-                    c"a".as_ptr().cast(),
-                    1,
-                    0,
-                    &raw mut lock,
-                    error,
-                )
-            });
-            let mut hold: sprag_hold = zeroed();
-            let mut options: sprag_keep_alive_options = zeroed();
-            options.size = size_of::<sprag_keep_alive_options>();
-            options.context = (&raw mut freed).cast();
-            options.free_context = Some(free);
-            let keep = |hold: *mut sprag_hold| {
-                outcome(|error| sprag_hold_keep_alive(hold, &raw const options, error))
-            };
-            assert!(keep(&raw mut hold).is_err() && keep(null_mut()).is_err());
-            works(|error| sprag_lock_acquire(lock, 0, &raw mut hold, error));
-            assert_eq!((keep(&raw mut hold), freed), (Ok(SPRAG_OK), 0));
-            assert_eq!(
-                (keep(&raw mut hold), freed),
-                (Ok(SPRAG_OK), 1),
-                "the first is replaced"
-            );
-            works(|error| sprag_hold_keep_alive(&raw mut hold, null(), error));
-            assert_eq!(freed, 2);
-            assert_eq!(keep(&raw mut hold), Ok(SPRAG_OK));
-            works(|error| sprag_hold_release(&raw mut hold, error));
-            assert_eq!(freed, 3);
-            sprag_lock_close(lock);
-        }
-    }
-
-    #[test]
-    fn keeping_a_lost_hold_alive_leaves_the_context_to_the_caller() {
-        extern "C" fn never(_: *mut c_void) {
-            unreachable!("the context was not taken");
-        }
-        let scene = Scene::new();
-        let mut lock: *mut sprag_lock = null_mut();
-        // SAFETY: as the contract asks: handles and variables of this test's own.
-        unsafe {
-            works(|error| {
-                sprag_lock_open(
-                    scene.space,
-                    c"a".as_ptr().cast(),
-                    1,
-                    0,
-                    &raw mut lock,
-                    error,
-                )
-            });
-            let mut hold: sprag_hold = zeroed();
-            works(|error| sprag_lock_acquire(lock, 0, &raw mut hold, error));
-            scene.advance(31 * crate::lock::SPRAG_SECOND);
-            let mut options: sprag_keep_alive_options = zeroed();
-            options.size = size_of::<sprag_keep_alive_options>();
-            options.free_context = Some(never);
-            let lost =
-                outcome(|error| sprag_hold_keep_alive(&raw mut hold, &raw const options, error));
-            assert_eq!(lost.unwrap_err().status, SPRAG_ERROR_LOST);
-            let _ = outcome(|error| sprag_hold_release(&raw mut hold, error));
-            sprag_lock_close(lock);
-        }
-    }
-}
+mod tests;

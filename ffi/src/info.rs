@@ -9,6 +9,7 @@
 //! written for those must ask whether the size reaches them.
 
 use crate::bytes::sprag_bytes;
+use crate::duration::{SPRAG_UNKNOWN, nanoseconds};
 use crate::error::text;
 use crate::status::sprag_status::{
     self, SPRAG_DONE, SPRAG_IN_PROGRESS, SPRAG_NONE, SPRAG_UNFINISHED,
@@ -19,13 +20,6 @@ use sprag::{
 };
 use std::ffi::{CString, c_char};
 use std::time::Duration;
-
-/// A time that is not known.
-pub const SPRAG_UNKNOWN: u64 = u64::MAX;
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// One hold of a lock or a semaphore.
 #[repr(C)]
@@ -98,8 +92,8 @@ pub struct sprag_lock_info {
     pub lease_left_ns: u64,
     /// How long it has been held, in nanoseconds; SPRAG_UNKNOWN if not held or not known.
     pub held_for_ns: u64,
-    /// The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known any
-    /// more. This and what is said above of the holder is said of the one whose lease lasts longest.
+    /// The holder's process id in its own namespace, also of one that died; 0 if not held, detached, or not known
+    /// any more. This and what is said above of the holder is said of the one whose lease lasts longest.
     pub holder_pid: u32,
     /// How many hold it, and not merely by an expired lease or by a process that died: one at most, unless it is
     /// shared.
@@ -352,7 +346,7 @@ pub struct sprag_once_info {
     /// sizeof(sprag_once_info).
     pub size: usize,
     /// The key.
-    pub key: sprag_bytes,
+    pub name: sprag_bytes,
     /// SPRAG_IN_PROGRESS, SPRAG_DONE or SPRAG_UNFINISHED, as sprag_once_status() returns.
     pub status: sprag_status,
     /// The owner's process id in its own namespace; 0 if the attempt is detached, not known any more, or over.
@@ -377,7 +371,7 @@ impl sprag_once_info {
         };
         visit(&Self {
             size: size_of::<Self>(),
-            key: sprag_bytes::of(&info.name),
+            name: sprag_bytes::of(&info.name),
             status,
             holder_pid: holder_pid.unwrap_or(0),
             left_ns: nanoseconds(left),

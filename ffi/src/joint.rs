@@ -4,12 +4,13 @@
 //! taken. It is far cheaper than a call of several limiters. What it admitted cannot be given back or reserved, and
 //! its limits cannot be changed: for those, use limiters.
 //!
-//! A sprag_joint_decision is what it answered: a value in the caller's own memory, which may be moved and copied, and
-//! needs no freeing. Its limiter must not be closed before it is last asked.
+//! A sprag_joint_decision is what it answered: a value in the caller's own memory, which may be moved and copied,
+//! and needs no freeing. Its limiter must not be closed before it is last asked.
 
 use crate::border::{close, give, look, on, opaque, wanted};
 use crate::bytes::{bytes, copy, copy_text, text, values, writable};
-use crate::decision::{SPRAG_NEVER, sprag_decision, wait_ns};
+use crate::decision::sprag_decision;
+use crate::duration::{SPRAG_NEVER, wait_ns};
 use crate::error::sprag_error;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{self, SPRAG_NONE, SPRAG_OK, SPRAG_REFUSED};
@@ -22,8 +23,9 @@ opaque! {
     sprag_joint_limiter, JointLimiter, "joint_limiter"
 }
 
-/// Opens the joint limiter of this name, and creates it with 2 to 6 limits, as texts, if there is none. Its name has
-/// nothing to do with those of other limiters. A region has room for 256 of them, which stay for as long as it does.
+/// Opens the joint limiter of this name, and creates it with 2 to 6 limits, as texts, if there is none. Its name
+/// has nothing to do with those of other limiters. A region has room for 256 of them, which stay for as long as it
+/// does.
 ///
 /// SPRAG_ERROR_LIMIT for a text that is no limit; SPRAG_ERROR_DEFINITION_DIFFERS if it has others, or these in
 /// another order; SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where there is no room for it.
@@ -194,8 +196,8 @@ pub unsafe extern "C" fn sprag_joint_limiter_limit_count(
     unsafe { look(joint_limiter, 0, |of| of.limits().len()) }
 }
 
-/// Writes the limit at a place, from 0, as text, as far as it fits, and its length: SPRAG_LIMIT_BYTES_MAX are enough.
-/// SPRAG_NONE, and nothing is written, past the last.
+/// Writes the limit at a place, from 0, as text, as far as it fits, and its length: SPRAG_LIMIT_BYTES_MAX are
+/// enough. SPRAG_NONE, and nothing is written, past the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_joint_limiter_limit(
     joint_limiter: *const sprag_joint_limiter,
@@ -328,8 +330,8 @@ pub unsafe extern "C" fn sprag_joint_decision_is_overflow(
 mod tests {
     use super::*;
     use crate::decision::{sprag_decision_is_allowed, sprag_decision_remaining};
+    use crate::duration::SPRAG_SECOND;
     use crate::limiter::SPRAG_REFUND_VOID;
-    use crate::lock::SPRAG_SECOND;
     use crate::status::sprag_status::{
         SPRAG_ERROR_DEFINITION_DIFFERS, SPRAG_ERROR_LIMIT, SPRAG_ERROR_NULL,
         SPRAG_ERROR_OUT_OF_RANGE,

@@ -135,7 +135,8 @@ impl AsRef<[u8]> for Given {
         if self.0.len == 0 {
             return &[];
         }
-        // SAFETY: by every function's contract these bytes may be read; that they are a slice's was looked at before.
+        // SAFETY: by every function's contract these bytes may be read; that they are a slice's was looked at
+        // before.
         unsafe { std::slice::from_raw_parts(self.0.data.cast(), self.0.len) }
     }
 }
@@ -159,8 +160,8 @@ unsafe fn given<'a>(keys: *const sprag_bytes, count: usize) -> Result<&'a [Given
 /// array allowed, each decision to the array decisions, both of count elements, and how many were allowed, to
 /// allowed_count; each may be NULL. SPRAG_OK, however many were refused.
 ///
-/// One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as many
-/// single checks. Quickest without the decisions.
+/// One clock reading, and the memory of the next keys fetched ahead: in a large table about half the time of as
+/// many single checks. Quickest without the decisions.
 ///
 /// A key out of its bounds is found before any is decided. SPRAG_ERROR_GONE and SPRAG_ERROR_DAMAGED can come in the
 /// middle: then the keys before were decided, and their elements were written.
@@ -235,9 +236,9 @@ pub const SPRAG_REFUND_OVER: u32 = 1;
 pub const SPRAG_REFUND_VOID: u32 = 2;
 
 /// Gives back what a check or a reservation took, for what did not take place after all, as far as that raises no
-/// interval above the limit: SPRAG_OK, and which of the three above it was is written to refund, and how much came
-/// back, in units of cost with their fraction, to amount; each may be NULL. Works once: the decision is left empty,
-/// also where that fails.
+/// interval above the limit: SPRAG_OK, and SPRAG_REFUND_GIVEN, SPRAG_REFUND_OVER or SPRAG_REFUND_VOID is written
+/// to refund, and how much came back, in units of cost with their fraction, to amount; each may be NULL. Works
+/// once: the decision is left empty, also where that fails.
 ///
 /// A token bucket gives back what has not drained since, so the more the sooner; a window gives back the cost while
 /// it counts. Give back before the key's next check where that can be.

@@ -1,15 +1,17 @@
 //! # Locks
 //!
-//! A lock has one holder, or several that share it. Whoever waits is served in the order of coming. A hold has a token,
-//! which rises with every grant, and a lease: not renewed in time, it is over, whatever its holder does.
+//! A lock has one holder, or several that share it. Whoever waits is served in the order of coming. A hold has a
+//! token, which rises with every grant, and a lease: not renewed in time, it is over, whatever its holder does.
 //!
-//! A sprag_lock is one of four, by the call that opened it: the lock of a name; several names, acquired all at once or
-//! not at all; a partition, whose lock excludes the locks of all names in it; or the table, whose lock excludes all.
+//! A sprag_lock is one of four, by the call that opened it: the lock of a name; several names, acquired all at
+//! once or not at all; a partition, whose lock excludes the locks of all names in it; or the table, whose lock
+//! excludes all.
 //!
 //! Not re-entrant: a second acquire waits for the first hold, unless both are for the same owner.
 
-use crate::border::{self, Failure, Opaque, Outcome, close, give, on, opaque, wanted};
+use crate::border::{Failure, Opaque, Outcome, close, give, on, opaque, wanted};
 use crate::bytes::{bytes, sprag_bytes, values};
+use crate::duration::lease;
 use crate::error::sprag_error;
 use crate::hold::{Other, sprag_hold};
 use crate::options::{Options, check_reserved, read};
@@ -33,18 +35,6 @@ pub enum Kind {
 opaque! {
     /// A handle on a lock. Every call on it is safe from any thread. Nothing is created before it is acquired.
     sprag_lock, Kind, "lock"
-}
-
-/// Nanoseconds in a millisecond: 5 * SPRAG_MILLISECOND.
-pub const SPRAG_MILLISECOND: u64 = 1_000_000;
-/// Nanoseconds in a second.
-pub const SPRAG_SECOND: u64 = 1_000_000_000;
-/// A timeout that never ends.
-pub const SPRAG_FOREVER: u64 = u64::MAX;
-
-/// A lease of 0 is the default.
-pub(crate) fn lease(ttl_ns: u64) -> Option<Duration> {
-    (ttl_ns != 0).then(|| Duration::from_nanos(ttl_ns))
 }
 
 /// Opens a handle on the lock of a name. Its holds are leased for ttl_ns: 1 ms to 366 days; 0 for 30 s.
@@ -71,8 +61,8 @@ pub unsafe extern "C" fn sprag_lock_open(
     }
 }
 
-/// Opens a handle on the locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order they are
-/// named; one named twice is one lock. ttl_ns as for sprag_lock_open().
+/// Opens a handle on the locks of 1 to 64 names, which are acquired all at once or not at all, in whatever order
+/// they are named; one named twice is one lock. ttl_ns as for sprag_lock_open().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_open_several(
     space: *const sprag_space,
@@ -99,8 +89,8 @@ pub unsafe extern "C" fn sprag_lock_open_several(
     }
 }
 
-/// Opens a handle on the lock of a partition, from 0, of sprag_space_partitions(). ttl_ns as for sprag_lock_open(). To
-/// acquire it looks at every lock beneath, some 10 us: for what is done seldom.
+/// Opens a handle on the lock of a partition, from 0, of sprag_space_partitions(). ttl_ns as for
+/// sprag_lock_open(). To acquire it looks at every lock beneath, some 10 us: for what is done seldom.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_open_partition(
     space: *const sprag_space,
@@ -155,11 +145,12 @@ pub unsafe extern "C" fn sprag_lock_close(lock: *mut sprag_lock) {
     unsafe { close(lock) };
 }
 
-/// Acquires the lock alone, waiting its turn for at most timeout_ns: 0 to try, SPRAG_FOREVER without an end. SPRAG_OK, and
-/// the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind. Tens of nanoseconds where the lock is
-/// free; the table's and a partition's looks at all locks beneath.
+/// Acquires the lock alone, waiting its turn for at most timeout_ns: 0 to try, SPRAG_FOREVER without an end.
+/// SPRAG_OK, and the hold is written; or SPRAG_BUSY, and it is not, and nothing is left behind. Tens of
+/// nanoseconds where the lock is free; the table's and a partition's looks at all locks beneath.
 ///
-/// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another lock, or for another waiter.
+/// SPRAG_ERROR_FULL and SPRAG_ERROR_SHARE_EXCEEDED where the region has no room for another lock, or for another
+/// waiter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_acquire(
     lock: *const sprag_lock,
@@ -350,8 +341,8 @@ const NOT_OF_SEVERAL: Failure = Failure::Unsupported(
     "several locks cannot be told by one token; open a handle on each for that",
 );
 
-/// Ends the hold with this token, whoever took it: the other half of sprag_hold_detach(). SPRAG_ERROR_LOST if the lock is
-/// not held under it.
+/// Ends the hold with this token, whoever took it: the other half of sprag_hold_detach(). SPRAG_ERROR_LOST if the
+/// lock is not held under it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_release_token(
     lock: *const sprag_lock,
@@ -371,8 +362,8 @@ pub unsafe extern "C" fn sprag_lock_release_token(
     }
 }
 
-/// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if the lock is not held under
-/// it, or its lease is over.
+/// Sets the lease of the hold with this token to the handle's, from now. SPRAG_ERROR_LOST if the lock is not held
+/// under it, or its lease is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_renew_token(
     lock: *const sprag_lock,
@@ -392,8 +383,8 @@ pub unsafe extern "C" fn sprag_lock_renew_token(
     }
 }
 
-/// Takes over the hold with this token from whoever has it, with the handle's lease: how a hold goes from one process to
-/// another. SPRAG_ERROR_LOST if the lock is not held under it, or its lease is over.
+/// Takes over the hold with this token from whoever has it, with the handle's lease: how a hold goes from one
+/// process to another. SPRAG_ERROR_LOST if the lock is not held under it, or its lease is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_adopt_token(
     lock: *const sprag_lock,
@@ -415,8 +406,9 @@ pub unsafe extern "C" fn sprag_lock_adopt_token(
     }
 }
 
-/// Takes the lock away from whoever holds it, and notes who did it. SPRAG_OK, and the token that was ended is written to
-/// token, if that is not NULL; SPRAG_NONE if it was not held. What the holder still writes, a fence rejects.
+/// Takes the lock away from whoever holds it, and notes who did it. SPRAG_OK, and the token that was ended is
+/// written to token, if that is not NULL; SPRAG_NONE if it was not held. What the holder still writes, a fence
+/// rejects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_lock_break(
     lock: *const sprag_lock,
@@ -438,27 +430,4 @@ pub unsafe extern "C" fn sprag_lock_break(
             Ok(SPRAG_OK)
         })
     }
-}
-
-/// Calls call(context), and lets stop(stop_context) end the waits in it, on this thread: it is asked whenever a wait was
-/// woken from its sleep without having what it waits for, also by a signal that the thread handles, and several times a
-/// second in any case. Once it says true, the wait leaves the queue and fails with SPRAG_ERROR_STOPPED; until then
-/// it keeps its place. For programs that are to act on a signal while a thread waits: the handler sets a flag, and
-/// stop reads it.
-///
-/// Neither function may unwind (throw). stop may call anything of this library; a wait in it has no stop of its own.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sprag_interruptible(
-    stop: Option<extern "C" fn(stop_context: *mut c_void) -> bool>,
-    stop_context: *mut c_void,
-    call: Option<extern "C" fn(context: *mut c_void)>,
-    context: *mut c_void,
-    error: *mut *mut sprag_error,
-) -> sprag_status {
-    border::call(error, || {
-        let stop = stop.ok_or(Failure::Null("stop"))?;
-        let call = call.ok_or(Failure::Null("call"))?;
-        sprag::interruptible(|| stop(stop_context), || call(context));
-        Ok(SPRAG_OK)
-    })
 }

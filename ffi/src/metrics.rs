@@ -1,10 +1,11 @@
 //! # Metrics
 //!
-//! What was done with a space through a handle, since that was opened, by this process; and how full its region is,
-//! whoever filled it. Each count is exact, and only rises. They are read one after the other, so what other threads do
-//! meanwhile may be in one and not yet in another. Calls by token are not counted.
+//! What was done with a space through a handle, since that was opened, by this process; and how full its region
+//! is, whoever filled it. Each count is exact, and only rises. They are read one after the other, so what other
+//! threads do meanwhile may be in one and not yet in another. Calls by token are not counted.
 
 use crate::border::{Failure, give, on, wanted};
+use crate::duration::nanoseconds;
 use crate::error::sprag_error;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{self, SPRAG_OK};
@@ -35,15 +36,15 @@ pub const SPRAG_WAIT_BUCKETS: usize = 32;
 
 const _: () = assert!(SPRAG_WAIT_BUCKETS == WaitTimes::BUCKETS);
 
-/// The metrics of a space. Begins with its size, which the caller sets: that of the header that it was built with. What
-/// a newer caller has room for and this library does not know is zero.
+/// The metrics of a space. Begins with its size, which the caller sets: that of the header that it was built with.
+/// What a newer caller has room for and this library does not know is zero.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sprag_metrics {
     /// sizeof(sprag_metrics).
     pub size: usize,
-    /// Checks of limits that were allowed. A reservation is a check, each key of a batch is one, and a call of several
-    /// limits is one as a whole; a peek is none. Refunds take nothing off.
+    /// Checks of limits that were allowed. A reservation is a check, each key of a batch is one, and a call of
+    /// several limits is one as a whole; a peek is none. Refunds take nothing off.
     pub checks_allowed: u64,
     /// Those that were refused.
     pub checks_refused: u64,
@@ -63,8 +64,8 @@ pub struct sprag_metrics {
     pub acquires_deadlocks: u64,
     /// How long those waited that were granted after waiting, all together, in nanoseconds.
     pub wait_sum_ns: u64,
-    /// How many of them waited how long: up to 1 us, then up to 2 us, up to 4 us and so on, the last all that waited
-    /// longer. Those of a shorter one are not in a longer one's.
+    /// How many of them waited how long: up to 1 us, then up to 2 us, up to 4 us and so on, the last all that
+    /// waited longer. Those of a shorter one are not in a longer one's.
     pub wait_buckets: [u64; SPRAG_WAIT_BUCKETS],
     /// Leases that were renewed, by a call or in the background.
     pub renewals: u64,
@@ -80,8 +81,8 @@ pub struct sprag_metrics {
     pub onces_finished: u64,
     /// Attempts that were closed without an end, or found lost when they were to be ended.
     pub onces_unfinished: u64,
-    /// From here on how full the region is. Locks, semaphores, fences, counters, names of limiters, overrides, keys of
-    /// concurrency limiters and idempotency keys.
+    /// From here on how full the region is. Locks, semaphores, fences, counters, names of limiters, overrides,
+    /// keys of concurrency limiters and idempotency keys.
     pub objects: sprag_fill,
     /// Keys of limiters.
     pub limiter_keys: sprag_fill,
@@ -114,7 +115,7 @@ impl sprag_metrics {
             acquires_timed_out: acquires.timed_out,
             acquires_cancelled: acquires.cancelled,
             acquires_deadlocks: acquires.deadlocks,
-            wait_sum_ns: u64::try_from(metrics.waits.sum.as_nanos()).unwrap_or(u64::MAX),
+            wait_sum_ns: nanoseconds(metrics.waits.sum),
             wait_buckets: metrics.waits.buckets,
             renewals: metrics.renewals,
             holds_lost: metrics.holds_lost,
@@ -140,8 +141,8 @@ const BYTES_MIN: usize = size_of::<sprag_metrics>();
 /// Larger ones are a mistake.
 const BYTES_MAX: usize = 4096;
 
-/// Writes the metrics, for as many bytes as their size says, which the caller has set. Stops nobody. Some microseconds,
-/// and in shm: a system call for each session.
+/// Writes the metrics, for as many bytes as their size says, which the caller has set. Stops nobody. Some
+/// microseconds, and in shm: a system call for each session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_metrics(
     space: *const sprag_space,

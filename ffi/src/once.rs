@@ -17,6 +17,7 @@
 use crate::attempt::sprag_attempt;
 use crate::border::{close, give, on, opaque, wanted};
 use crate::bytes::{bytes, copy, writable};
+use crate::duration::nanoseconds;
 use crate::error::sprag_error;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{
@@ -31,12 +32,12 @@ opaque! {
     sprag_once, Once<'static>, "once"
 }
 
-/// Opens a handle on a key, 1 to 1,024 bytes. Nothing is created before somebody begins.
+/// Opens a handle on the idempotency key of this name. Nothing is created before somebody begins.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_once_open(
     space: *const sprag_space,
-    key: *const c_void,
-    key_len: usize,
+    name: *const c_void,
+    name_len: usize,
     once: *mut *mut sprag_once,
     error: *mut *mut sprag_error,
 ) -> sprag_status {
@@ -44,7 +45,7 @@ pub unsafe extern "C" fn sprag_once_open(
     unsafe {
         on(space, error, |space| {
             wanted(once, "once")?;
-            let opened = space.once(bytes(key, key_len, "key")?)?;
+            let opened = space.once(bytes(name, name_len, "name")?)?;
             give(once, sprag_once::give(opened.into_owned()));
             Ok(SPRAG_OK)
         })
@@ -70,7 +71,8 @@ pub struct sprag_progress {
     /// What is left until the attempt's deadline, in nanoseconds; of a key that is done, for how much longer its
     /// result is kept at least.
     pub left_ns: u64,
-    /// The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any more.
+    /// The owner's process id in its own namespace; 0 if the attempt is detached, or the owner is not known any
+    /// more.
     pub holder_pid: u32,
     /// Zero.
     pub reserved: u32,
@@ -79,7 +81,7 @@ pub struct sprag_progress {
 impl sprag_progress {
     fn new(left: Duration, holder_pid: Option<u32>) -> Self {
         Self {
-            left_ns: u64::try_from(left.as_nanos()).unwrap_or(u64::MAX),
+            left_ns: nanoseconds(left),
             holder_pid: holder_pid.unwrap_or(0),
             reserved: 0,
         }
@@ -230,18 +232,18 @@ pub unsafe extern "C" fn sprag_once_extend_token(
 
 /// Writes the key, as far as it fits, and its length.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sprag_once_key(
+pub unsafe extern "C" fn sprag_once_name(
     once: *const sprag_once,
-    key: *mut c_void,
-    key_max: usize,
-    key_len: *mut usize,
+    name: *mut c_void,
+    name_max: usize,
+    name_len: *mut usize,
     error: *mut *mut sprag_error,
 ) -> sprag_status {
     // SAFETY: by every function's contract.
     unsafe {
         on(once, error, |once| {
-            writable(key, key_max, "key")?;
-            copy(&once.name(), key, key_max, key_len);
+            writable(name, name_max, "name")?;
+            copy(&once.name(), name, name_max, name_len);
             Ok(SPRAG_OK)
         })
     }

@@ -1,7 +1,8 @@
 //! Options: structs that begin with their size, so that callers and libraries of different releases go together.
 //!
-//! A caller of an older release gives a smaller struct: what it does not have is zero, and zero is always the default.
-//! A caller of a newer one gives a larger struct: what this library does not know must be zero, since it cannot do it.
+//! A caller of an older release gives a smaller struct: what it does not have is zero, and zero is always the
+//! default. A caller of a newer one gives a larger struct: what this library does not know must be zero, since it
+//! cannot do it.
 
 use crate::border::Failure;
 use std::ffi::c_void;

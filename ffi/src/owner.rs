@@ -1,8 +1,9 @@
 //! # Owners
 //!
-//! An owner is who holds when locks are to be re-entrant and deadlocks to be found: a handle, never a thread. What it
-//! acquires again, it has at once, under the same token, and must release as often. Where owners wait for each other in a
-//! circle, the youngest wait fails with SPRAG_ERROR_DEADLOCK. Holds that are not an owner's are in no circle.
+//! An owner is who holds when locks are to be re-entrant and deadlocks to be found: a handle, never a thread. What
+//! it acquires again, it has at once, under the same token, and must release as often. Where owners wait for each
+//! other in a circle, the youngest wait fails with SPRAG_ERROR_DEADLOCK. Holds that are not an owner's are in no
+//! circle.
 
 use crate::border::{close, give, on, opaque, wanted};
 use crate::error::sprag_error;

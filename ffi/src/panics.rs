@@ -1,5 +1,5 @@
-//! Panics in the middle of calls, forced before each atomic step of each: none leaves, each poisons what it was on and
-//! nothing else, and the region is as sound as after a process that died there.
+//! Panics in the middle of calls, forced before each atomic step of each: none leaves, each poisons what it was on
+//! and nothing else, and the region is as sound as after a process that died there.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -9,16 +9,17 @@
 mod nouns;
 mod scene;
 
+use crate::duration::{SPRAG_FOREVER, SPRAG_MILLISECOND, SPRAG_SECOND};
 use crate::hold::{
     sprag_hold, sprag_hold_detach, sprag_hold_downgrade, sprag_hold_extend, sprag_hold_is_held,
     sprag_hold_is_valid, sprag_hold_release, sprag_hold_renew, sprag_hold_upgrade,
 };
 use crate::limiter::{SPRAG_UPDATE, sprag_limiter_close};
 use crate::lock::{
-    SPRAG_EXCLUSIVE, SPRAG_FOREVER, SPRAG_MILLISECOND, SPRAG_SECOND, sprag_acquire_options,
-    sprag_lock, sprag_lock_acquire, sprag_lock_acquire_with, sprag_lock_adopt_token,
-    sprag_lock_break, sprag_lock_close, sprag_lock_open_partition, sprag_lock_open_table,
-    sprag_lock_release_token, sprag_lock_renew_token,
+    SPRAG_EXCLUSIVE, sprag_acquire_options, sprag_lock, sprag_lock_acquire,
+    sprag_lock_acquire_with, sprag_lock_adopt_token, sprag_lock_break, sprag_lock_close,
+    sprag_lock_open_partition, sprag_lock_open_table, sprag_lock_release_token,
+    sprag_lock_renew_token,
 };
 use crate::owner::{sprag_owner, sprag_owner_close, sprag_owner_open};
 use crate::space::{sprag_space, sprag_space_close, sprag_space_open};

@@ -5,9 +5,10 @@
 
 use crate::border::{close, give, look, on, opaque, wanted};
 use crate::bytes::{bytes, copy, writable};
+use crate::duration::lease;
 use crate::error::sprag_error;
 use crate::hold::sprag_hold;
-use crate::lock::{lease, one};
+use crate::lock::one;
 use crate::space::sprag_space;
 use crate::status::sprag_status::{self, SPRAG_OK};
 use sprag::Semaphore;
@@ -175,11 +176,11 @@ pub unsafe extern "C" fn sprag_semaphore_name(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::duration::{SPRAG_FOREVER, SPRAG_SECOND};
     use crate::hold::{
         sprag_hold_detach, sprag_hold_is_held, sprag_hold_is_valid, sprag_hold_lease_left_ns,
         sprag_hold_release,
     };
-    use crate::lock::{SPRAG_FOREVER, SPRAG_SECOND};
     use crate::status::sprag_status::{
         SPRAG_BUSY, SPRAG_ERROR_DEFINITION_DIFFERS, SPRAG_ERROR_LOST, SPRAG_ERROR_NULL,
         SPRAG_ERROR_OUT_OF_RANGE,

@@ -6,13 +6,14 @@
 //!     shm:NAME     the processes of this host: the file NAME.sprag in $SPRAG_DIR, else in /dev/shm/sprag-UID
 //!     shm:/path    the processes of this host: that very file
 //!
-//! An open space has a session, by which others know that this process lives: when the process ends, however it does,
-//! what it held passes on. A process forked from one with an open space owns nothing in it: its calls fail with
-//! SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open after.
+//! An open space has a session, by which others know that this process lives: when the process ends, however it
+//! does, what it held passes on. A process forked from one with an open space owns nothing in it: its calls fail
+//! with SPRAG_ERROR_FORKED until it opens the space itself. So servers that fork their workers fork first and open
+//! after.
 
 use crate::border::{Failure, Opaque, call, close, give, look, on, opaque, wanted};
 use crate::bytes::{SPRAG_NAME_BYTES_MAX, bytes, copy_text, text, writable};
-use crate::clock::sprag_clock;
+use crate::clock::sprag_manual_clock;
 use crate::error::sprag_error;
 use crate::options::{Options, check_flags, check_reserved, read};
 use crate::status::sprag_status::{self, SPRAG_OK};
@@ -20,8 +21,8 @@ use sprag::{Caps, Space};
 use std::ffi::{c_char, c_void};
 
 opaque! {
-    /// An open space. Every call on it is safe from any thread. What was opened in it has a share of it, as has each hold
-    /// and each attempt: the session ends when the space and all of those are closed, or released.
+    /// An open space. Every call on it is safe from any thread. What was opened in it has a share of it, as has
+    /// each hold and each attempt: the session ends when the space and all of those are closed, or released.
     sprag_space, Space, "space"
 }
 
@@ -43,7 +44,7 @@ pub struct sprag_space_options {
     /// How much of each cap of a shared region this session may fill, in percent: 1 to 100; 0 for 75.
     pub share_percent: u32,
     /// A clock moved by hand, for mem: only; NULL for the system's. Need not stay open.
-    pub clock: *const sprag_clock,
+    pub clock: *const sprag_manual_clock,
     /// From here on caps of a region, if this call creates it; an existing one keeps its own. Locks, semaphores,
     /// fences, counters, limiters, overrides and idempotency keys together: 1 to 2^26; 0 for 65,536.
     pub objects: u32,
@@ -84,11 +85,12 @@ impl sprag_space_options {
     }
 }
 
-/// Opens the space at url; options may be NULL. Waits up to 10 s for another process that is making the region. Some
-/// dozen system calls.
+/// Opens the space at url; options may be NULL. Waits up to 10 s for another process that is making the region.
+/// Some dozen system calls.
 ///
-/// SPRAG_ERROR_PLACE for a URL or a place that cannot be used; SPRAG_ERROR_NOT_FOUND with SPRAG_EXISTING if there is no
-/// region; SPRAG_ERROR_INCOMPATIBLE, SPRAG_ERROR_PERMISSION and SPRAG_ERROR_SYSTEM for one that cannot be opened.
+/// SPRAG_ERROR_PLACE for a URL or a place that cannot be used; SPRAG_ERROR_NOT_FOUND with SPRAG_EXISTING if there
+/// is no region; SPRAG_ERROR_INCOMPATIBLE, SPRAG_ERROR_PERMISSION and SPRAG_ERROR_SYSTEM for one that cannot be
+/// opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_open(
     url: *const c_char,
@@ -126,8 +128,8 @@ pub unsafe extern "C" fn sprag_space_open(
     })
 }
 
-/// Closes the handle; NULL is none. The session ends once all that was opened in the space is closed too, and its holds
-/// and attempts have ended.
+/// Closes the handle; NULL is none. The session ends once all that was opened in the space is closed too, and its
+/// holds and attempts have ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_close(space: *mut sprag_space) {
     // SAFETY: by every function's contract.
@@ -188,15 +190,16 @@ pub unsafe extern "C" fn sprag_space_url(
     }
 }
 
-/// How many keys the space's limiters have now: those with something used, and full ones not reclaimed yet. A few loads; 0
-/// for NULL.
+/// How many keys the space's limiters have now: those with something used, and full ones not reclaimed yet. A few
+/// loads; 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_limiter_key_count(space: *const sprag_space) -> u64 {
     // SAFETY: by every function's contract.
     unsafe { look(space, 0, Space::limiter_key_count) }
 }
 
-/// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the whole table; 0 for NULL.
+/// Bytes that these keys take in the region: their cells, and the chunks of long ones. Reads the whole table; 0
+/// for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_space_limiter_key_bytes(space: *const sprag_space) -> u64 {
     // SAFETY: by every function's contract.

@@ -4,6 +4,13 @@
 //! error; what is below 0 is an error, and has changed nothing unless its text says otherwise. The numbers never
 //! change their meaning, and new ones may come: treat an unknown positive one as "not had", an unknown negative
 //! one as an error.
+//!
+//! Any call may fail with SPRAG_ERROR_NULL and SPRAG_ERROR_OUT_OF_RANGE for what it was given, and with
+//! SPRAG_ERROR_POISONED and SPRAG_ERROR_PANICKED for a fault of the library; one on a space or on what was opened
+//! in it also with SPRAG_ERROR_FORKED, SPRAG_ERROR_REPLACED and SPRAG_ERROR_DAMAGED; one on a hold, an attempt or
+//! a decision with SPRAG_ERROR_EMPTY; one that acquires or begins something with SPRAG_ERROR_NO_SESSION and
+//! SPRAG_ERROR_TOKENS_EXHAUSTED; one that waits with SPRAG_ERROR_STOPPED; one that may need room in the region
+//! with SPRAG_ERROR_NO_SPACE. A call's own text names the others.
 
 use sprag::{EngineError, Error};
 use std::ffi::{CStr, c_char};
@@ -65,7 +72,7 @@ pub enum sprag_status {
     SPRAG_ERROR_FULL = -17,
     /// This process has its share of the region's room already.
     SPRAG_ERROR_SHARE_EXCEEDED = -18,
-    /// The file system has no room for the region to grow.
+    /// The file system, or for mem: memory, has no room for the region to grow.
     SPRAG_ERROR_NO_SPACE = -19,
     /// It exists by another definition: another limit, or another number of permits.
     SPRAG_ERROR_DEFINITION_DIFFERS = -20,
@@ -143,7 +150,7 @@ const ALL: &[(sprag_status, &CStr)] = &[
     (SPRAG_ERROR_OTHER_SPACE, c"it was opened in another space; open it in the one that it is used in"),
     (SPRAG_ERROR_FULL, c"the region has no room; release some, or recreate it with higher caps"),
     (SPRAG_ERROR_SHARE_EXCEEDED, c"this process has its share of the region already; release some, or open it with a larger share"),
-    (SPRAG_ERROR_NO_SPACE, c"the file system has no room for the region to grow; free some space"),
+    (SPRAG_ERROR_NO_SPACE, c"there is no room for the region to grow; free some space in the file system, or memory for a mem: space"),
     (SPRAG_ERROR_DEFINITION_DIFFERS, c"it exists by another definition; open it by that one, or with SPRAG_UPDATE"),
     (SPRAG_ERROR_ABOVE_CAPACITY, c"more was asked for than there can be at once"),
     (SPRAG_ERROR_GONE, c"the limiter no longer exists; open it again"),
@@ -163,7 +170,7 @@ const ALL: &[(sprag_status, &CStr)] = &[
 ];
 
 /// What a status means, as a sentence in English that lives as long as the library is loaded; for a number that is
-/// none, says so. Never NULL. What was wrong in the very case, a sprag_error tells.
+/// none, says so. Never NULL. What was wrong in one call, its sprag_error tells.
 ///
 /// Any thread; async-signal-safe.
 #[unsafe(no_mangle)]

@@ -1,6 +1,9 @@
 //! What the tests of the C ABI share: a space on a clock of its own, and what a call failed with.
 
-use crate::clock::{sprag_clock, sprag_clock_advance, sprag_clock_close, sprag_clock_open};
+use crate::clock::{
+    sprag_manual_clock, sprag_manual_clock_advance, sprag_manual_clock_close,
+    sprag_manual_clock_open,
+};
 use crate::error::{sprag_error, sprag_error_argument, sprag_error_free, sprag_error_message};
 use crate::limiter::{sprag_limiter, sprag_limiter_open};
 use crate::space::{sprag_space, sprag_space_close, sprag_space_open, sprag_space_options};
@@ -11,7 +14,7 @@ use std::ptr::null_mut;
 
 /// A mem: space, whose clock stands still.
 pub(crate) struct Scene {
-    clock: *mut sprag_clock,
+    clock: *mut sprag_manual_clock,
     pub(crate) space: *mut sprag_space,
 }
 
@@ -25,7 +28,7 @@ impl Scene {
         let (mut clock, mut space) = (null_mut(), null_mut());
         // SAFETY: numbers and a pointer, of which zeros are a value; and pointers to variables of this function's.
         unsafe {
-            works(|error| sprag_clock_open(&raw mut clock, error));
+            works(|error| sprag_manual_clock_open(&raw mut clock, error));
             let mut options: sprag_space_options = zeroed();
             options.size = size_of::<sprag_space_options>();
             options.clock = clock;
@@ -39,7 +42,7 @@ impl Scene {
 
     pub(crate) fn advance(&self, by_ns: u64) {
         // SAFETY: it is open.
-        works(|error| unsafe { sprag_clock_advance(self.clock, by_ns, error) });
+        works(|error| unsafe { sprag_manual_clock_advance(self.clock, by_ns, error) });
     }
 }
 
@@ -48,7 +51,7 @@ impl Drop for Scene {
         // SAFETY: they are open, and nobody uses them any more.
         unsafe {
             sprag_space_close(self.space);
-            sprag_clock_close(self.clock);
+            sprag_manual_clock_close(self.clock);
         }
     }
 }

@@ -14,32 +14,8 @@ namespace sprag {
 
 // An attempt of one's own at an idempotency key. Destroyed unfinished, it frees the key at once, and the next one
 // is told. One that is default-constructed, moved from, finished, abandoned or detached is empty.
-class attempt {
+class attempt : public detail::owned<sprag_attempt, sprag_attempt_close> {
   public:
-    attempt() noexcept { clear(); }
-
-    attempt(attempt &&other) noexcept { take(other); }
-
-    // Ends unfinished what this had before.
-    attempt &operator=(attempt &&other) noexcept {
-        if (this != &other) {
-            end();
-            take(other);
-        }
-        return *this;
-    }
-
-    attempt(const attempt &) = delete;
-    attempt &operator=(const attempt &) = delete;
-
-    ~attempt() { end(); }
-
-    // Whether it is not empty; says nothing about its deadline.
-    explicit operator bool() const noexcept { return raw_.private_state != 0; }
-
-    // Higher than that of every earlier attempt at the key, and below 2^53, for a fence. 0 if it is empty.
-    [[nodiscard]] std::uint64_t token() const noexcept { return raw_.token; }
-
     // Whether an attempt before this one ended unfinished, so that its work may have been done in part.
     [[nodiscard]] bool is_after_unfinished() const noexcept { return sprag_attempt_is_after_unfinished(&raw_); }
 
@@ -92,32 +68,6 @@ class attempt {
             return sprag_attempt_detach(&raw_, &into, failure);
         });
     }
-
-    // The C library's value, still owned by this.
-    [[nodiscard]] sprag_attempt *get() noexcept { return &raw_; }
-    [[nodiscard]] const sprag_attempt *get() const noexcept { return &raw_; }
-
-  private:
-    void clear() noexcept {
-        raw_.token = 0;
-        raw_.private_state = 0;
-    }
-
-    void take(attempt &other) noexcept {
-        if (other) {
-            raw_ = other.raw_;
-            other.clear();
-        } else {
-            clear();
-        }
-    }
-
-    void end() noexcept {
-        if (*this)
-            sprag_attempt_close(&raw_);
-    }
-
-    sprag_attempt raw_;
 };
 
 } // namespace sprag

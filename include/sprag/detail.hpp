@@ -144,6 +144,63 @@ template <class Raw, void (*Close)(Raw *)> class handle {
     std::unique_ptr<Raw, closed> raw_;
 };
 
+// A value of the C library's in this object's own memory, ended when it is destroyed. It is moved and not copied, since
+// only one copy may go on being used. One that is default-constructed or moved from is empty.
+template <class Raw, void (*End)(Raw *)> class owned {
+  public:
+    owned() noexcept { clear(); }
+
+    owned(owned &&other) noexcept { take(other); }
+
+    // Ends what this had before.
+    owned &operator=(owned &&other) noexcept {
+        if (this != &other) {
+            end();
+            take(other);
+        }
+        return *this;
+    }
+
+    owned(const owned &) = delete;
+    owned &operator=(const owned &) = delete;
+
+    // Whether it is not empty; says nothing about its lease or deadline.
+    explicit operator bool() const noexcept { return raw_.private_state != 0; }
+
+    // Higher than that of every earlier one of the same lock or key, and below 2^53, for a fence. 0 if it is empty.
+    [[nodiscard]] std::uint64_t token() const noexcept { return raw_.token; }
+
+    // The C library's value, still owned by this.
+    [[nodiscard]] Raw *get() noexcept { return &raw_; }
+    [[nodiscard]] const Raw *get() const noexcept { return &raw_; }
+
+  protected:
+    ~owned() { end(); }
+
+    Raw raw_;
+
+  private:
+    // The words need not be set: the state says that they are not.
+    void clear() noexcept {
+        raw_.token = 0;
+        raw_.private_state = 0;
+    }
+
+    void take(owned &other) noexcept {
+        if (other) {
+            raw_ = other.raw_;
+            other.clear();
+        } else {
+            clear();
+        }
+    }
+
+    void end() noexcept {
+        if (*this)
+            End(&raw_);
+    }
+};
+
 // Makes an open call of the C library's into one that gives a handle.
 template <class T, class Open> auto opening(Open opens) {
     return [opens](T &into, sprag_error **failure) {

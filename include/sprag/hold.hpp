@@ -16,34 +16,17 @@
 
 namespace sprag {
 
+namespace detail {
+
+// Ends a hold: what comes of that, nobody is there to be told.
+inline void release(sprag_hold *of) noexcept { sprag_hold_release(of, nullptr); }
+
+} // namespace detail
+
 // What was acquired, of a lock or of a semaphore. Released when it is destroyed, whatever comes of that: say
 // release() to be told. One that is default-constructed, moved from, released or detached is empty.
-class hold {
+class hold : public detail::owned<sprag_hold, detail::release> {
   public:
-    hold() noexcept { clear(); }
-
-    hold(hold &&other) noexcept { take(other); }
-
-    // Releases what this held before.
-    hold &operator=(hold &&other) noexcept {
-        if (this != &other) {
-            end();
-            take(other);
-        }
-        return *this;
-    }
-
-    hold(const hold &) = delete;
-    hold &operator=(const hold &) = delete;
-
-    ~hold() { end(); }
-
-    // Whether it is not empty; says nothing about its lease.
-    explicit operator bool() const noexcept { return raw_.private_state != 0; }
-
-    // The fencing token: higher than that of every earlier hold of the lock, and below 2^53. 0 if it is empty.
-    [[nodiscard]] std::uint64_t token() const noexcept { return raw_.token; }
-
     // The tokens of a hold of several locks, in the order in which those were named.
     [[nodiscard]] result<std::vector<std::uint64_t>> tokens() const {
         return detail::given<std::vector<std::uint64_t>>(
@@ -139,31 +122,7 @@ class hold {
             [&](std::uint64_t &into, sprag_error **failure) { return sprag_hold_detach(&raw_, &into, failure); });
     }
 
-    // The C library's value, still owned by this.
-    [[nodiscard]] sprag_hold *get() noexcept { return &raw_; }
-    [[nodiscard]] const sprag_hold *get() const noexcept { return &raw_; }
-
   private:
-    // The words need not be set: the state says that they are not.
-    void clear() noexcept {
-        raw_.token = 0;
-        raw_.private_state = 0;
-    }
-
-    void take(hold &other) noexcept {
-        if (other) {
-            raw_ = other.raw_;
-            other.clear();
-        } else {
-            clear();
-        }
-    }
-
-    void end() noexcept {
-        if (*this)
-            sprag_hold_release(&raw_, nullptr);
-    }
-
     result<void> keep_alive(duration at_most, void (*on_lost)(std::uint64_t, void *), void *context,
                             void (*free_context)(void *)) {
         if (at_most.fault())
@@ -174,8 +133,6 @@ class hold {
         sprag_error *failure = nullptr;
         return detail::done(sprag_hold_keep_alive(&raw_, &options, &failure), failure);
     }
-
-    sprag_hold raw_;
 };
 
 } // namespace sprag

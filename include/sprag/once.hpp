@@ -92,9 +92,9 @@ class once : public detail::handle<sprag_once, sprag_once_close> {
     }
 
     // The key.
-    result<std::string> key() const {
+    result<std::string> name() const {
         return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
-            return sprag_once_key(get(), text, max, size, failure);
+            return sprag_once_name(get(), text, max, size, failure);
         });
     }
 

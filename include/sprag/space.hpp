@@ -120,7 +120,7 @@ class space : public detail::handle<sprag_space, sprag_space_close> {
     }
 
     // The idempotency key. Nothing is created before somebody begins.
-    result<sprag::once> once(std::string_view key) const { return named<sprag::once>(key, sprag_once_open); }
+    result<sprag::once> once(std::string_view name) const { return named<sprag::once>(name, sprag_once_open); }
 
     // The counter of a name. Nothing is created before it is changed.
     result<sprag::counter> counter(std::string_view name) const {

@@ -312,8 +312,7 @@ class Lock:
 
     `with lock as hold:` and `async with lock as hold:` acquire it, waiting in first-come order, and release it at the
     end; `LostError` then if the hold was lost meanwhile, unless the body raised something itself. One object serves
-    any number of threads and tasks: each leaves its block with its own hold. (Greenlets that share a lock with each
-    other in one thread do better with `with lock.acquire() as hold:`.)
+    any number of threads, tasks and greenlets: each leaves its block with its own hold.
     """
 
     @overload

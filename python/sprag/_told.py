@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -33,11 +34,12 @@ def _call(queue: LostQueue) -> None:
             continue
         try:
             callback(hold)
-        except Exception:
-            # As for any thread; the next one is told all the same.
-            threading.excepthook(
-                threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
-            )
+        except BaseException:
+            # As for any thread, where `sys.exit()` ends it without a word; the next one is told all the same.
+            with contextlib.suppress(BaseException):
+                threading.excepthook(
+                    threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
+                )
         del callback, hold
 
 

@@ -46,6 +46,15 @@ enum State {
     Over,
 }
 
+impl State {
+    /// How it is dropped: a hold that nobody got is released.
+    fn give_up(self) {
+        if let Self::Ready(Ok(Some(hold))) = self {
+            hold.give_up();
+        }
+    }
+}
+
 struct Waiting {
     acquiring: Acquiring,
     waker: Waker,
@@ -119,6 +128,12 @@ impl Acquire {
                 hold => this.finish(py, Ok(hold)),
             },
             State::Waiting(mut waiting) => {
+                if !waiting.resumed.bind(py).call_method0("done")?.is_truthy()? {
+                    // The one who waits is to be resumed still.
+                    *this.state.lock() = State::Waiting(waiting);
+                    let text = "this acquire is being awaited already";
+                    return Err(PyRuntimeError::new_err(text));
+                }
                 if let Some(outcome) = waiting.poll() {
                     waiting.end(py)?;
                     return this.finish(py, outcome);
@@ -203,12 +218,17 @@ impl Acquire {
         let state = std::mem::replace(&mut *self.state.lock(), State::Over);
         match state {
             State::Waiting(waiting) => waiting.end(py).map(drop),
-            // A hold that nobody got is released with it.
             other => {
-                drop(other);
+                other.give_up();
                 Ok(())
             }
         }
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        std::mem::replace(self.state.get_mut(), State::Over).give_up();
     }
 }
 
@@ -309,7 +329,7 @@ impl Acquire {
 
     fn __clear__(&self) {
         let state = std::mem::replace(&mut *self.state.lock(), State::Over);
-        drop(state);
+        state.give_up();
     }
 
     fn __repr__(&self) -> &'static str {

@@ -9,7 +9,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Who entered: a thread, or a task of an event loop. Never the same for two that are there at once.
+/// Who entered: a thread, or a task or a greenlet in it. Never the same for two that are there at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Who(usize);
 
@@ -28,6 +28,19 @@ impl Who {
             }
             Self(number.get())
         })
+    }
+
+    /// Whoever runs: the task or the greenlet, if this thread may have several; else the thread.
+    pub(crate) fn here(py: Python<'_>) -> Self {
+        static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let current = CURRENT
+            .import(py, "sprag._who", "current")
+            .and_then(|current| current.call0());
+        match current {
+            Ok(current) if !current.is_none() => Self(current.as_ptr() as usize),
+            // Where nobody can be asked, as at the end of the interpreter, threads are told apart at least.
+            _ => Self::thread(),
+        }
     }
 
     /// Another one for each; never 0.
@@ -62,16 +75,21 @@ impl Entered {
         hold: &Bound<'_, Hold>,
         who: impl FnOnce() -> PyResult<Who>,
     ) -> PyResult<()> {
-        let is_empty = self.holds.lock().is_empty();
-        // Asked without the mutex; should it not be empty any more, or be empty now, a name is no harm.
-        let who = if is_empty { None } else { Some(who()?) };
-        let mut holds = self.holds.lock();
-        holds.push((who, hold.clone().unbind()));
+        {
+            let mut holds = self.holds.lock();
+            if holds.is_empty() {
+                holds.push((None, hold.clone().unbind()));
+                return Ok(());
+            }
+        }
+        // Asked without the mutex; should it be empty now, a name is no harm.
+        let who = who()?;
+        self.holds.lock().push((Some(who), hold.clone().unbind()));
         Ok(())
     }
 
-    /// The latest hold that the caller entered; else the unnamed one; else, where greenlets or callbacks leave for
-    /// others, the latest that holds still; else the latest.
+    /// The latest hold that the caller entered; else the unnamed one; else, where callbacks leave for others, the
+    /// latest that holds still; else the latest.
     #[inline]
     pub(crate) fn pop(
         &self,

@@ -115,7 +115,13 @@ pub(crate) fn bounds_error<'py, N>(what: &str, value: &Bound<'py, PyAny>, min: N
 where
     N: IntoPyObjectExt<'py> + std::fmt::Display,
 {
-    let text = format!("{what} is {value}; it must be {min} to {max}");
+    // Python refuses to write an int of thousands of digits.
+    let given = value.str();
+    let given = given.map_or_else(
+        |_| "a number of too many digits".to_owned(),
+        |given| given.to_string(),
+    );
+    let text = format!("{what} is {given}; it must be {min} to {max}");
     Raised::new(value.py(), "BoundsError", &text)
         .bounds(what, value, min, max)
         .and_then(Raised::finish)

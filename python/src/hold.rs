@@ -2,7 +2,7 @@
 //! task.
 
 use crate::entered::Who;
-use crate::error::{OrRaise, plain, released};
+use crate::error::{OrRaise, plain, raised, released};
 use crate::lost;
 use crate::number::{duration, lasting, seconds, timeout};
 use crate::source::AnyHold;
@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use sprag::KeepAlive;
+use sprag::host::fork::fork_id;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -26,8 +27,10 @@ pub(crate) struct Hold {
     state: Mutex<State>,
     /// Also once it is over.
     token: AtomicU64,
-    /// The number of the thread that waits for an upgrade and has the state meanwhile; 0 for none.
-    upgrader: AtomicUsize,
+    /// The number of the thread that asks what may wait, and has the state meanwhile; 0 for none.
+    asker: AtomicUsize,
+    /// The process that it was made in.
+    fork_id: u64,
     on_lost: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -42,7 +45,8 @@ impl Hold {
         Self {
             token: AtomicU64::new(hold.token()),
             state: Mutex::new(State::Held(hold)),
-            upgrader: AtomicUsize::new(0),
+            asker: AtomicUsize::new(0),
+            fork_id: fork_id(),
             on_lost: Mutex::new(None),
         }
     }
@@ -76,16 +80,24 @@ impl Hold {
         let mut ask = Some(ask);
         loop {
             // Relaxed: only what this thread stored itself is of interest.
-            if self.upgrader.load(Relaxed) == Who::thread().number() {
-                let text = "this thread is in the midst of upgrading the hold, and cannot ask it in a signal handler";
+            if self.asker.load(Relaxed) == Who::thread().number() {
+                let text = "this thread is in the midst of asking the hold, and cannot ask it again in a signal handler";
                 return Err(PyRuntimeError::new_err(text));
             }
             let asked = wait(py, || {
                 let state = self.state.try_lock_for(LOOK);
-                Ok(state.and_then(|mut state| ask.take().map(|ask| ask(&mut state))))
+                Ok(state.and_then(|mut state| {
+                    // Relaxed, both: a number that only this thread looks for.
+                    self.asker.store(Who::thread().number(), Relaxed);
+                    let answer = ask.take().map(|ask| ask(&mut state));
+                    self.asker.store(0, Relaxed);
+                    answer
+                }))
             })?;
             match asked {
                 Some(answer) => return Ok(answer),
+                // Whoever has the state is a thread of the process that this one was forked from: it never ends.
+                None if self.fork_id != fork_id() => return Err(raised(py, &sprag::Error::Forked)),
                 None => py.check_signals()?,
             }
         }
@@ -254,6 +266,9 @@ impl Hold {
             Some(at_most) => duration("at_most", at_most)?,
             None => KeepAlive::default().at_most,
         };
+        if let Some(on_lost) = on_lost {
+            lost::check_callable(on_lost)?;
+        }
         Self::keep(slf, at_most, on_lost)
     }
 
@@ -264,10 +279,8 @@ impl Hold {
         let at_most = self::timeout(timeout)?;
         let upgraded = self.with_waiting(py, |state| match state {
             State::Held(hold) => {
-                // Relaxed, both: a number, and one that only this thread looks for.
-                self.upgrader.store(Who::thread().number(), Relaxed);
                 let upgraded = hold.upgrade(at_most);
-                self.upgrader.store(0, Relaxed);
+                // Relaxed: a number.
                 self.token.store(hold.token(), Relaxed);
                 upgraded.map(Some)
             }
@@ -405,12 +418,9 @@ fn cannot_share(py: Python<'_>) -> PyErr {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let State::Held(hold) = self.state.get_mut()
-            && hold.may_wait()
-        {
-            let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
-            // Another thread of its owner may be in a wait whose end needs the interpreter.
-            Python::attach(|py| py.detach(|| drop(state)));
+        let state = std::mem::replace(self.state.get_mut(), State::Over { was_lost: false });
+        if let State::Held(hold) = state {
+            hold.give_up();
         }
     }
 }

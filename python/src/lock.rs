@@ -4,6 +4,7 @@ use crate::acquire::{Acquire, Completed, Of};
 use crate::entered::{Entered, Who};
 use crate::error::{OrRaise, plain};
 use crate::hold::{Hold, leave};
+use crate::lost::check_callable;
 use crate::number::{seconds, timeout, whole};
 use crate::source::{AnyHold, Source};
 use crate::text::told;
@@ -19,8 +20,7 @@ use std::time::Duration;
 ///
 /// `with lock as hold:` and `async with lock as hold:` acquire it, waiting in first-come order, and release it at
 /// the end; `LostError` then if the hold was lost meanwhile, unless the body raised something itself. One object
-/// serves any number of threads and tasks: each leaves its block with its own hold. (Greenlets that share a lock
-/// with each other in one thread do better with `with lock.acquire() as hold:`.)
+/// serves any number of threads, tasks and greenlets: each leaves its block with its own hold.
 #[pyclass(frozen, weakref, module = "sprag")]
 pub(crate) struct Lock {
     acquirer: Acquirer,
@@ -42,8 +42,15 @@ pub(crate) struct Keep {
 }
 
 impl Keep {
-    pub(crate) fn new(is_alive: bool, on_lost: Option<Py<PyAny>>) -> Self {
-        Self { is_alive, on_lost }
+    pub(crate) fn new(
+        py: Python<'_>,
+        is_alive: bool,
+        on_lost: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        if let Some(on_lost) = &on_lost {
+            check_callable(on_lost.bind(py))?;
+        }
+        Ok(Self { is_alive, on_lost })
     }
 }
 
@@ -110,7 +117,7 @@ impl Acquirer {
             None => self.wait_to_enter(py)?,
         };
         let hold = self.hold(py, hold)?;
-        self.entered.push(&hold, || Ok(Who::thread()))?;
+        self.entered.push(&hold, || Ok(Who::here(py)))?;
         Ok(hold)
     }
 
@@ -222,7 +229,7 @@ impl Lock {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+        self.acquirer.exit(py, kind, || Ok(Who::here(py)))
     }
 
     /// Acquires it when awaited: without a trip through the loop if it is free. Cancelling leaves nothing held or

@@ -2,6 +2,7 @@
 //! leases of others. It leaves word here, and a thread of Python's own calls back.
 
 use crate::hold::Hold;
+use crate::text::type_error;
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -45,6 +46,15 @@ impl LostQueue {
             }
         });
         next.clone_ref(py)
+    }
+}
+
+/// Refuses what could not be called back, before there is a loss that nobody would be told of.
+pub(crate) fn check_callable(on_lost: &Bound<'_, PyAny>) -> PyResult<()> {
+    if on_lost.is_callable() {
+        Ok(())
+    } else {
+        Err(type_error("on_lost", "a function of the hold", on_lost))
     }
 }
 

@@ -220,8 +220,15 @@ impl Attempt {
         py: Python<'_>,
         ask: impl FnOnce(&mut sprag::Attempt<'static>) -> sprag::Result<T>,
     ) -> PyResult<T> {
-        match &mut *self.own.lock() {
-            Some(attempt) => ask(attempt).or_raise(py),
+        let asked = self.own.lock().as_mut().map(ask);
+        self.told(py, asked)
+    }
+
+    /// What an attempt answered, if there was one. Not with the mutex: to make an error runs code of Python's, and so
+    /// lets other threads come here.
+    fn told<T>(&self, py: Python<'_>, asked: Option<sprag::Result<T>>) -> PyResult<T> {
+        match asked {
+            Some(answer) => answer.or_raise(py),
             None => Err(released(py, "attempt", self.token)),
         }
     }
@@ -276,17 +283,16 @@ impl Attempt {
     #[pyo3(signature = (result, keep_for))]
     fn finish(&self, py: Python<'_>, result: &[u8], keep_for: &Bound<'_, PyAny>) -> PyResult<()> {
         let keep_for = lasting("keep_for", keep_for)?;
-        let mut attempt = self.own.lock();
-        let Some(own) = &mut *attempt else {
-            return Err(released(py, "attempt", self.token));
+        let finished = {
+            let mut own = self.own.lock();
+            let finished = own.as_mut().map(|own| own.finish(result, keep_for));
+            // With an argument out of its bounds, or no room for the result, it goes on.
+            if let Some(Ok(()) | Err(sprag::Error::AttemptLost { .. })) = &finished {
+                *own = None;
+            }
+            finished
         };
-        let finished = own.finish(result, keep_for);
-        // With an argument out of its bounds, or no room for the result, it goes on.
-        if matches!(finished, Ok(()) | Err(sprag::Error::AttemptLost { .. })) {
-            *attempt = None;
-        }
-        drop(attempt);
-        finished.or_raise(py)
+        self.told(py, finished)
     }
 
     /// Frees the key at once, as if this attempt had not been.

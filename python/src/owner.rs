@@ -37,7 +37,7 @@ impl Owner {
             lock,
             is_shared: shared,
         };
-        Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
+        Ok(Lock::new(source, Keep::new(py, keep_alive, on_lost)?))
     }
 
     /// Several locks, as `Space.locks`; not re-entrant.
@@ -53,7 +53,7 @@ impl Owner {
         let locks = self.space.locks(names_of(names)?).or_raise(py)?;
         let locks = locks.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         let source = Source::SeveralOf(locks, self.owner.clone());
-        Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
+        Ok(Lock::new(source, Keep::new(py, keep_alive, on_lost)?))
     }
 
     /// The lock of a partition, as `Space.partition`; not re-entrant.
@@ -70,7 +70,7 @@ impl Owner {
         let lock = self.space.partition(partition).or_raise(py)?;
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         let source = Source::CoarseOf(lock, self.owner.clone());
-        Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
+        Ok(Lock::new(source, Keep::new(py, keep_alive, on_lost)?))
     }
 
     /// The lock of the table, as `Space.table`; not re-entrant.
@@ -85,6 +85,6 @@ impl Owner {
         let lock = self.space.table().or_raise(py)?;
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         let source = Source::CoarseOf(lock, self.owner.clone());
-        Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
+        Ok(Lock::new(source, Keep::new(py, keep_alive, on_lost)?))
     }
 }

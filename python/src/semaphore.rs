@@ -84,7 +84,7 @@ impl Semaphore {
         trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (error, trace);
-        self.acquirer.exit(py, kind, || Ok(Who::thread()))
+        self.acquirer.exit(py, kind, || Ok(Who::here(py)))
     }
 
     /// Takes `permits` at once when awaited, as `Lock.acquire_async`.
@@ -195,7 +195,10 @@ impl Concurrency {
     ) -> PyResult<Semaphore> {
         let semaphore = self.limiter.key(bytes_of("key", key)?).or_raise(py)?;
         let semaphore = semaphore.ttl(ttl_of(ttl)?).or_raise(py)?;
-        Ok(Semaphore::new(semaphore, Keep::new(keep_alive, on_lost)))
+        Ok(Semaphore::new(
+            semaphore,
+            Keep::new(py, keep_alive, on_lost)?,
+        ))
     }
 
     /// How many each key can have at once now.

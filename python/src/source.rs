@@ -1,6 +1,7 @@
 //! What can be acquired, in one type: a lock, several, permits, a coarse lock, and those of an owner. What comes of it
-//! is a `AnyHold`.
+//! is an `AnyHold`.
 
+use pyo3::prelude::*;
 use sprag::{
     CoarseLock, Hold, HoldAll, HoldOf, KeepAlive, LockInfo, Locks, Owner, OwnerHold, OwnerLock,
     Result, Semaphore,
@@ -272,6 +273,15 @@ impl AnyHold {
             Self::Owner(hold) => hold.release(),
             Self::OneOf(hold) => hold.into_inner().release(),
             Self::AllOf(all) => all.into_inner().release(),
+        }
+    }
+
+    /// Releases it, whatever comes of that: how a hold is dropped.
+    #[inline]
+    pub(crate) fn give_up(self) {
+        if self.may_wait() {
+            // Another thread of its owner may be in a wait whose end needs the interpreter.
+            Python::attach(|py| py.detach(|| drop(self)));
         }
     }
 

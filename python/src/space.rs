@@ -136,7 +136,7 @@ impl Space {
             lock,
             is_shared: shared,
         };
-        Ok(Lock::new(source, Keep::new(keep_alive, on_lost)))
+        Ok(Lock::new(source, Keep::new(py, keep_alive, on_lost)?))
     }
 
     /// Several locks, 1 to 64, acquired all at once or not at all. In whatever order they are named, such acquires
@@ -155,7 +155,7 @@ impl Space {
         let locks = locks.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         Ok(Lock::new(
             Source::Several(locks),
-            Keep::new(keep_alive, on_lost),
+            Keep::new(py, keep_alive, on_lost)?,
         ))
     }
 
@@ -175,7 +175,7 @@ impl Space {
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         Ok(Lock::new(
             Source::Coarse(lock),
-            Keep::new(keep_alive, on_lost),
+            Keep::new(py, keep_alive, on_lost)?,
         ))
     }
 
@@ -193,7 +193,7 @@ impl Space {
         let lock = lock.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
         Ok(Lock::new(
             Source::Coarse(lock),
-            Keep::new(keep_alive, on_lost),
+            Keep::new(py, keep_alive, on_lost)?,
         ))
     }
 
@@ -223,7 +223,10 @@ impl Space {
             .semaphore(bytes_of("name", name)?, permits)
             .or_raise(py)?;
         let semaphore = semaphore.ttl(ttl_of(ttl)?).or_raise(py)?.into_owned();
-        Ok(Semaphore::new(semaphore, Keep::new(keep_alive, on_lost)))
+        Ok(Semaphore::new(
+            semaphore,
+            Keep::new(py, keep_alive, on_lost)?,
+        ))
     }
 
     /// The concurrency limiter `name`: of each key at most `permits` are held at once, 1 to 16,777,215.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
 import weakref
@@ -270,6 +271,21 @@ def test_an_acquire_is_awaited_once(space: sprag.Space) -> None:
     asyncio.run(main())
 
 
+def test_a_second_who_awaits_an_acquire_does_not_take_it_from_the_first(space: sprag.Space) -> None:
+    async def main() -> None:
+        held = space.lock("a").acquire()
+        acquire = space.lock("a").acquire_async()
+        first = asyncio.create_task(acquire)
+        await until(lambda: waiters(space))
+        with pytest.raises(RuntimeError, match="awaited already"):
+            await acquire
+        held.release()
+        hold = await first
+        assert hold is not None and hold.is_held()
+
+    asyncio.run(main())
+
+
 def test_a_loop_with_a_wait_left_over_is_freed_and_so_is_its_place(space: sprag.Space) -> None:
     held = space.lock("a").acquire()
     loop = asyncio.new_event_loop()
@@ -347,3 +363,42 @@ def test_uvloop_works_the_same(space: sprag.Space) -> None:
         assert not lock.locked()
 
     uvloop.run(main())
+
+
+def test_a_hold_that_nobody_took_is_given_up_with_the_interpreter_let_go(space: sprag.Space) -> None:
+    """To give up an owner's hold waits for its other threads, and what they wait for may need the interpreter."""
+
+    async def main() -> None:
+        shared = space.owner().lock("a", shared=True)
+        taken = space.lock("a").acquire()
+        acquire = shared.acquire_async()
+        acquire.send(None)
+        taken.release()
+        await until(lambda: "ready" in repr(acquire))
+        mine = shared.acquire()
+        other = space.lock("a", ttl=10, shared=True).acquire()
+        go, held = threading.Event(), []
+
+        def release() -> None:
+            go.wait()
+            held.append(other.is_held())
+            other.release()
+
+        releases = threading.Thread(target=release)
+        releases.start()
+        upgrades = threading.Thread(target=mine.upgrade)
+        upgrades.start()
+        await until(lambda: waiters(space) == 1)
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1000)
+        try:
+            go.set()
+            acquire.close()
+        finally:
+            sys.setswitchinterval(before)
+        releases.join()
+        upgrades.join()
+        assert held == [True]
+        assert mine.is_held() and not mine.is_shared
+
+    asyncio.run(main())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,6 +136,43 @@ def test_a_handler_cannot_ask_a_hold_that_its_own_thread_upgrades(space: sprag.S
     assert mine.is_held() and not mine.is_shared
 
 
+def test_a_handler_cannot_ask_a_hold_that_its_own_thread_is_asking(space: sprag.Space) -> None:
+    """What is asked of an owner's hold waits for another thread of the owner's that upgrades it."""
+    shared = space.owner().lock("a", shared=True)
+    first, second = shared.acquire(), shared.acquire()
+    other = space.lock("a", shared=True).acquire()
+    raised: list[RuntimeError] = []
+
+    def handle(number: int, _: object) -> None:
+        try:
+            second.is_held()
+        except RuntimeError as error:
+            raised.append(error)
+            other.release()
+
+    def interrupt() -> None:
+        # Once is not enough if that comes before this thread has begun to ask.
+        while not raised:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        upgrade = threading.Thread(target=first.upgrade)
+        upgrade.start()
+        while space.inspect("a")[0].waiters == 0:
+            pass
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        second.renew()
+        thread.join()
+        upgrade.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(raised) == 1
+    assert second.is_held() and not second.is_shared
+
+
 def test_a_hold_that_another_thread_upgrades_is_asked_after_that(space: sprag.Space) -> None:
     shared = space.lock("a", shared=True)
     mine, other = shared.acquire(), shared.acquire()
@@ -186,6 +225,35 @@ def test_a_forked_child_owns_nothing_and_leaves_its_parents_holds_alone(tmp_path
     )
     # The block that the child leaves by raising is its parent's.
     assert out == "7 True True True\n"
+
+
+def test_a_forked_child_does_not_wait_for_an_upgrade_of_its_parents(tmp_path: Path) -> None:
+    out = run(
+        f"""
+        space = sprag.open("shm:{tmp_path}/region")
+        shared = space.lock("a", shared=True)
+        mine, other = shared.acquire(), shared.acquire()
+        thread = threading.Thread(target=mine.upgrade)
+        thread.start()
+        while not space.inspect("a")[0].waiters:
+            pass
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            for call in (lambda: mine.lost, mine.is_held, mine.release):
+                try:
+                    call()
+                except sprag.ForkedError:
+                    continue
+                os._exit(1)
+            os._exit(7)
+        _, status = os.waitpid(child, 0)
+        other.release()
+        thread.join()
+        print(os.waitstatus_to_exitcode(status), mine.is_held())
+        """
+    )
+    assert out == "7 True\n"
 
 
 def test_a_child_tells_losses_by_a_thread_of_its_own(tmp_path: Path) -> None:
@@ -375,6 +443,26 @@ def test_a_callback_that_raises_is_reported_and_the_next_one_is_called() -> None
         timeout=60,
     )
     assert done.returncode == 0 and done.stderr.endswith("KeyError: 'in the callback'\n")
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nothing_that_a_callback_raises_keeps_others_from_being_told(
+    space: sprag.Space, error: type[BaseException]
+) -> None:
+    came, told = threading.Event(), threading.Event()
+
+    def fail(hold: sprag.Hold) -> None:
+        came.set()
+        raise error
+
+    first = space.lock("a", on_lost=fail).acquire()
+    second = space.lock("b", on_lost=lambda hold: told.set()).acquire()
+    space.break_lock("a")
+    assert came.wait(60)
+    space.break_lock("b")
+    assert told.wait(60)
+    assert first.lost and second.lost
 
 
 def test_what_watches_a_hold_does_not_keep_it(space: sprag.Space) -> None:

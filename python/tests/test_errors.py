@@ -96,6 +96,15 @@ def test_other_types_than_times_are_type_errors(space: sprag.Space, wrong: Any) 
         hold.extend(wrong)
 
 
+def test_what_cannot_be_called_back_is_refused_before_there_is_a_loss(space: sprag.Space) -> None:
+    wrong: Any = "on_lost"
+    for make in (space.lock, space.owner().lock, space.concurrency("a", 1).key):
+        with pytest.raises(TypeError, match="on_lost must be a function of the hold, not str"):
+            make("a", on_lost=wrong)
+    with space.lock("a") as hold, pytest.raises(TypeError, match="on_lost must be a function"):
+        hold.keep_alive(on_lost=wrong)
+
+
 @pytest.mark.parametrize("cost", [-1, 2**64, 10**40])
 def test_a_cost_out_of_bounds_is_refused(space: sprag.Space, cost: int) -> None:
     with pytest.raises(sprag.BoundsError) as raised:
@@ -103,6 +112,33 @@ def test_a_cost_out_of_bounds_is_refused(space: sprag.Space, cost: int) -> None:
     assert raised.value.argument == "cost"
     assert raised.value.value == cost
     assert (raised.value.minimum, raised.value.maximum) == (0, 2**64 - 1)
+
+
+def test_a_number_that_python_does_not_write_is_refused_all_the_same(space: sprag.Space) -> None:
+    with pytest.raises(sprag.BoundsError, match="^cost is a number of too many digits; ") as raised:
+        space.limiter("api", "1/s").hit("a", 10**5000)
+    assert raised.value.value == 10**5000
+
+
+@pytest.mark.parametrize("below_or_above", [-1, 1])
+def test_bounds_are_those_that_hold(space: sprag.Space, below_or_above: int) -> None:
+    def out_of(minimum: int, maximum: int) -> int:
+        return minimum - 1 if below_or_above < 0 else maximum + 1
+
+    last, most = space.partitions - 1, 2**24 - 1
+    for argument, minimum, maximum, call in (
+        ("partition", 0, last, space.partition),
+        ("partition", 0, last, space.owner().partition),
+        ("permits", 1, most, lambda number: space.semaphore("a", number)),
+        ("permits", 1, most, lambda number: space.concurrency("a", number)),
+        ("permits", 1, most, space.semaphore("a", most).acquire),
+        ("share_percent", 1, 100, lambda number: sprag.open("mem:", share_percent=number)),
+    ):
+        with pytest.raises(sprag.BoundsError) as raised:
+            call(out_of(minimum, maximum))
+        error = raised.value
+        assert (error.argument, error.minimum, error.maximum) == (argument, minimum, maximum)
+        call(maximum)
 
 
 def test_another_limit_is_an_error_that_tells_both(space: sprag.Space) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Callable
 
+import greenlet  # type: ignore[import-untyped]
 import pytest
 
 import sprag
+from sprag import _errors
 
 
 def test_a_semaphore_has_so_many_permits(space: sprag.Space) -> None:
@@ -25,6 +29,34 @@ def test_a_semaphore_has_so_many_permits(space: sprag.Space) -> None:
     with connections, pytest.raises(sprag.LimitDiffersError) as raised:
         space.semaphore("connections", 4).acquire()
     assert (raised.value.existing, raised.value.asked) == (3, 4)
+
+
+def test_greenlets_and_tasks_of_one_thread_leave_with_their_own_permits(space: sprag.Space) -> None:
+    """One semaphore object, entered by several in one thread, and left by the first one first."""
+    semaphore = space.semaphore("a", 9)
+    held: list[bool] = []
+
+    def work() -> None:
+        with semaphore as permit:
+            greenlet.getcurrent().parent.switch()
+            held.append(permit.is_held())
+
+    workers = [greenlet.greenlet(work) for _ in range(3)]
+    for _ in ("enter", "leave"):
+        for worker in workers:
+            worker.switch()
+    assert held == [True] * 3
+
+    async def wait() -> None:
+        with semaphore as permit:
+            await asyncio.sleep(0)
+            held.append(permit.is_held())
+
+    async def main() -> None:
+        await asyncio.gather(*(wait() for _ in range(3)))
+
+    asyncio.run(main())
+    assert held == [True] * 6
 
 
 def test_a_concurrency_limiter_has_permits_for_each_key(space: sprag.Space) -> None:
@@ -233,6 +265,34 @@ def test_a_result_that_is_too_long_leaves_the_attempt_as_it_is(space: sprag.Spac
     with pytest.raises(sprag.BoundsError):
         attempt.finish(b"x" * 100_000, keep_for=60)
     attempt.finish(b"short", keep_for=60)
+
+
+@pytest.mark.parametrize("name", ["LostError", "ReleasedError"])
+def test_an_attempt_can_be_asked_while_it_raises(
+    monkeypatch: pytest.MonkeyPatch, clock: sprag.ManualClock, clocked: sprag.Space, name: str
+) -> None:
+    """An error is made by code of Python's, in the midst of which other threads may run and ask the attempt."""
+    attempt = clocked.once("a").begin(1)
+    assert isinstance(attempt, sprag.Attempt)
+    asked: list[bool] = []
+    error: Callable[..., object] = getattr(_errors, name)
+
+    def ask(*args: object, **details: object) -> object:
+        thread = threading.Thread(target=lambda: asked.append(attempt.is_held()))
+        thread.start()
+        thread.join()
+        return error(*args, **details)
+
+    monkeypatch.setattr(_errors, name, ask)
+    if name == "ReleasedError":
+        attempt.abandon()
+    else:
+        clock.advance(1)
+    with pytest.raises((sprag.LostError, sprag.ReleasedError)):
+        attempt.extend(1)
+    with pytest.raises((sprag.LostError, sprag.ReleasedError)):
+        attempt.finish(b"", keep_for=1)
+    assert asked == [False, False]
 
 
 def test_a_fence_rejects_older_tokens(space: sprag.Space) -> None:

@@ -24,13 +24,16 @@ const SECTIONS: &[&str] = &[
     "status",
     "error",
     "bytes",
+    "duration",
     "clock",
     "space",
     "owner",
     "hold",
+    "keep_alive",
     "lock",
     "fence",
     "semaphore",
+    "stop",
     "decision",
     "limiter",
     "overrides",
@@ -71,17 +74,28 @@ pub(crate) fn is_up_to_date(workspace: &Workspace) -> Result<bool, String> {
 }
 
 fn generate(workspace: &Workspace) -> Result<String, String> {
-    let mut header = workspace.read("ffi/header/begin.h")?;
+    let (mut titles, mut sections) = (String::new(), String::new());
     for section in SECTIONS {
         let file = format!("ffi/src/{section}.rs");
         let source = workspace.read(&file)?;
-        header.push('\n');
-        header.push_str(&introduction(&source));
-        header.push_str(&declarations(workspace, &file, &source)?);
+        titles.extend([" *     ", title(&source), "\n"]);
+        sections.push('\n');
+        sections.push_str(&introduction(&source));
+        sections.push_str(&declarations(workspace, &file, &source)?);
     }
-    header.push('\n');
-    header.push_str(&workspace.read("ffi/header/end.h")?);
-    Ok(header)
+    let begin = workspace.read("ffi/header/begin.h")?;
+    let listed = begin.replace(LISTED, &format!("{LISTED}{titles}"));
+    let end = workspace.read("ffi/header/end.h")?;
+    Ok(format!("{listed}{sections}\n{end}"))
+}
+
+/// After this line of the header's beginning, the sections are listed.
+const LISTED: &str = " * SECTIONS\n";
+
+/// The section's title.
+fn title(source: &str) -> &str {
+    let first = source.lines().next().unwrap_or_default();
+    first.strip_prefix("//! # ").unwrap_or(first)
 }
 
 /// The section's text: the file's own documentation.
@@ -126,7 +140,9 @@ fn declarations(workspace: &Workspace, file: &str, source: &str) -> Result<Strin
         .map_err(|error| format!("cbindgen wrote no text for {file}: {error}"))?;
     let long = long_constants(source);
     let declared = without_c23(&text).map(|line| widened(plain(line), &long));
-    Ok(declared.fold(opaque_types(source), |all, line| all + &line + "\n"))
+    let declared = declared.fold(opaque_types(source), |all, line| all + &line + "\n");
+    // What was skipped stood between the two.
+    Ok(declared.replace("enum\n {", "enum {"))
 }
 
 /// The types of a file that C sees the fields or values of: named here, they are declared also where only other sections

@@ -155,6 +155,11 @@ extern "C" fn in_parent() {
 /// Only the thread that forked exists here.
 extern "C" fn in_child() {
     if let Some(page) = page::if_mapped() {
+        // A handler that was registered before this one runs before it, and may have opened something: an id that is here
+        // though the kernel emptied the page is the child's own, whose renewal did all that is to be done.
+        if page::is_emptied_by_kernel() && page.fork_id.load(Ordering::Relaxed) != 0 {
+            return;
+        }
         page.wipe();
     }
     FORKS_FINISHED.store(FORKS_STARTED.load(Ordering::SeqCst), Ordering::SeqCst);

@@ -50,16 +50,22 @@ impl ProcessPage {
 }
 
 #[cfg(unix)]
-pub(crate) use mapped::{if_mapped, this_process};
+pub(crate) use mapped::{if_mapped, is_emptied_by_kernel, this_process};
 
 #[cfg(unix)]
 mod mapped {
     use super::{HostError, ProcessPage};
     use std::io;
     use std::ptr;
-    use std::sync::atomic::{AtomicPtr, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
     static PAGE: AtomicPtr<ProcessPage> = AtomicPtr::new(ptr::null_mut());
+    static IS_EMPTIED_BY_KERNEL: AtomicBool = AtomicBool::new(false);
+
+    /// Whether the kernel empties the page that is mapped in every child. Async-signal-safe.
+    pub(crate) fn is_emptied_by_kernel() -> bool {
+        IS_EMPTIED_BY_KERNEL.load(Ordering::Relaxed)
+    }
 
     /// This process's page, mapped now if it wasn't.
     pub(crate) fn this_process() -> Result<&'static ProcessPage, HostError> {
@@ -110,10 +116,12 @@ mod mapped {
         }
         // Kernels before 4.14 refuse; the child's fork handler wipes the page there.
         #[cfg(target_os = "linux")]
-        // SAFETY: the range is the mapping made above; the advice changes what a child sees of it and nothing here.
-        unsafe {
-            libc::madvise(address, bytes, libc::MADV_WIPEONFORK)
-        };
+        {
+            // SAFETY: the range is the mapping made above; the advice changes what a child sees of it and nothing here.
+            let advised = unsafe { libc::madvise(address, bytes, libc::MADV_WIPEONFORK) };
+            // Relaxed: the page is published after it, with Release, and is looked at first.
+            IS_EMPTIED_BY_KERNEL.store(advised == 0, Ordering::Relaxed);
+        }
         Ok(address.cast())
     }
 }

@@ -41,6 +41,8 @@ impl<'o> Future for OwnerAcquire<'o> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        // In a forked child the owner's mutex may be held by a thread that is not there.
+        this.lock.owner.space.inner.check_process()?;
         loop {
             if let Some(first) = &mut this.first {
                 let Poll::Ready(acquired) = Pin::new(first).poll(context) else {
@@ -54,7 +56,6 @@ impl<'o> Future for OwnerAcquire<'o> {
                 };
             }
             let shared = &this.lock.owner.shared;
-            this.lock.owner.space.inner.check_process()?;
             let mut held = shared.held.lock();
             match this.lock.enter(&mut held, this.wants)? {
                 Entry::Again(hold) => return Poll::Ready(Ok(hold)),

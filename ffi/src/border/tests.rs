@@ -1,5 +1,8 @@
 use super::*;
-use crate::clock::{sprag_clock, sprag_clock_close, sprag_clock_open, sprag_clock_unix_ns};
+use crate::clock::{
+    sprag_manual_clock, sprag_manual_clock_close, sprag_manual_clock_open,
+    sprag_manual_clock_unix_ns,
+};
 use crate::status::sprag_status::SPRAG_OK;
 use crate::testing::{at, fails, outcome, works};
 use std::ptr::{null, null_mut};
@@ -13,10 +16,10 @@ impl Drop for Spiteful {
     }
 }
 
-fn clock() -> *mut sprag_clock {
+fn clock() -> *mut sprag_manual_clock {
     let mut clock = null_mut();
     // SAFETY: a variable of this function's.
-    works(|error| unsafe { sprag_clock_open(&raw mut clock, error) });
+    works(|error| unsafe { sprag_manual_clock_open(&raw mut clock, error) });
     clock
 }
 
@@ -30,10 +33,10 @@ fn a_panic_becomes_a_status_and_poisons_the_handle() {
         assert!(panicked.message.contains("(at 7)"), "{panicked:?}");
         let poisoned = fails(|error| on(spoilt, error, |_| Ok(SPRAG_OK)));
         assert_eq!(poisoned, (SPRAG_ERROR_POISONED, None));
-        assert_eq!(sprag_clock_unix_ns(spoilt), 0);
+        assert_eq!(sprag_manual_clock_unix_ns(spoilt), 0);
         works(|error| on(other, error, |_| Ok(SPRAG_OK)));
-        sprag_clock_close(spoilt);
-        sprag_clock_close(other);
+        sprag_manual_clock_close(spoilt);
+        sprag_manual_clock_close(other);
     }
 }
 
@@ -49,7 +52,7 @@ fn what_was_panicked_with_is_never_dropped() {
         let clock = clock();
         let seen = look(clock, 7, |_| std::panic::panic_any(Spiteful));
         assert_eq!(seen, 7);
-        sprag_clock_close(clock);
+        sprag_manual_clock_close(clock);
     }
 }
 
@@ -57,11 +60,11 @@ fn what_was_panicked_with_is_never_dropped() {
 fn a_handle_that_is_null_is_named() {
     // SAFETY: there is no handle.
     unsafe {
-        let null = null::<sprag_clock>();
+        let null = null::<sprag_manual_clock>();
         let failed = fails(|error| on(null, error, |_| Ok(SPRAG_OK)));
         assert_eq!(failed, at(SPRAG_ERROR_NULL, "clock"));
         assert_eq!(look(null, 7, |_| 8), 7);
-        close::<sprag_clock>(null_mut());
+        close::<sprag_manual_clock>(null_mut());
     }
 }
 

@@ -3,10 +3,12 @@ use crate::attempt::{sprag_attempt, sprag_attempt_close, sprag_attempt_finish};
 use crate::bytes::sprag_bytes;
 use crate::concurrency::{sprag_concurrency_close, sprag_concurrency_key, sprag_concurrency_open};
 use crate::counter::{sprag_counter_add, sprag_counter_close, sprag_counter_open};
+use crate::duration::SPRAG_SECOND;
+use crate::duration::SPRAG_UNKNOWN;
 use crate::hold::{sprag_hold, sprag_hold_detach, sprag_hold_release};
-use crate::info::{SPRAG_UNKNOWN, sprag_hold_info};
+use crate::info::sprag_hold_info;
 use crate::lock::{
-    SPRAG_SECOND, SPRAG_SHARED, sprag_acquire_options, sprag_lock_acquire, sprag_lock_acquire_with,
+    SPRAG_SHARED, sprag_acquire_options, sprag_lock_acquire, sprag_lock_acquire_with,
     sprag_lock_break, sprag_lock_close, sprag_lock_open, sprag_lock_open_several,
     sprag_lock_open_table,
 };
@@ -412,7 +414,7 @@ fn counters_and_idempotency_keys_are_shown() {
         // SAFETY: what the library shows, and the notes of the test that asked.
         unsafe {
             let shown = &*shown;
-            let (key, result) = (text(shown.key), text(shown.result));
+            let (key, result) = (text(shown.name), text(shown.result));
             let left = shown.left_ns / SPRAG_SECOND;
             let is_ours = shown.holder_pid == std::process::id();
             note(

@@ -1,9 +1,10 @@
 use super::*;
 use crate::decision::{
-    SPRAG_NEVER, sprag_decision_act_after_ns, sprag_decision_is_allowed,
-    sprag_decision_is_overflow, sprag_decision_remaining, sprag_decision_retry_after_for_ns,
+    sprag_decision_act_after_ns, sprag_decision_is_allowed, sprag_decision_is_overflow,
+    sprag_decision_remaining, sprag_decision_retry_after_for_ns,
 };
-use crate::lock::SPRAG_SECOND;
+use crate::duration::SPRAG_NEVER;
+use crate::duration::SPRAG_SECOND;
 use crate::status::sprag_status::{
     SPRAG_ERROR_EMPTY, SPRAG_ERROR_NULL, SPRAG_ERROR_OUT_OF_RANGE, SPRAG_ERROR_UNSUPPORTED,
 };

@@ -5,7 +5,7 @@ use crate::attempt::{
     sprag_attempt_is_after_unfinished, sprag_attempt_is_held, sprag_attempt_is_valid,
     sprag_attempt_renew,
 };
-use crate::lock::SPRAG_SECOND;
+use crate::duration::SPRAG_SECOND;
 use crate::status::sprag_status::{
     SPRAG_ERROR_EMPTY, SPRAG_ERROR_LOST, SPRAG_ERROR_NULL, SPRAG_ERROR_OUT_OF_RANGE,
 };
@@ -120,8 +120,8 @@ fn what_is_done_is_given_to_all_who_come_later() {
         });
         assert_eq!((again, &whole[..len]), (Ok(SPRAG_DONE), &receipt[..]));
         assert_eq!(*to, sprag_progress::new(Duration::from_hours(24), None));
-        let key = told(|key, max, len, error| sprag_once_key(once, key, max, len, error));
-        assert_eq!(key, b"order 42");
+        let name = told(|name, max, len, error| sprag_once_name(once, name, max, len, error));
+        assert_eq!(name, b"order 42");
         sprag_once_close(once);
     }
 }

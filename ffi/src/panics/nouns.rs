@@ -1,8 +1,8 @@
 //! Calls on what is not a lock: each is made ready with handles of the scene's.
 //!
 //! In all of them handles are open while calls on them are made, and are closed by the scene in the end; holds and
-//! attempts are the scene's as well; what else is pointed at is a variable of the function. The notes on safety say so
-//! for short.
+//! attempts are the scene's as well; what else is pointed at is a variable of the function. The notes on safety
+//! say so for short.
 
 use super::scene::*;
 use super::{Call, Ready, ending, on_handle};
@@ -20,6 +20,7 @@ use crate::counter::{
     sprag_counter_compare_exchange, sprag_counter_open, sprag_counter_swap,
 };
 use crate::decision::sprag_decision;
+use crate::duration::{SPRAG_MILLISECOND, SPRAG_SECOND};
 use crate::fence::{sprag_fence_admit, sprag_fence_close, sprag_fence_open};
 use crate::hold::sprag_hold_release;
 use crate::joint::{
@@ -29,7 +30,6 @@ use crate::limiter::{
     SPRAG_UPDATE, sprag_limiter_check, sprag_limiter_check_batch, sprag_limiter_refund,
     sprag_limiter_reserve,
 };
-use crate::lock::{SPRAG_MILLISECOND, SPRAG_SECOND};
 use crate::once::{
     sprag_once, sprag_once_begin, sprag_once_close, sprag_once_finish_token, sprag_once_open,
 };

@@ -20,7 +20,8 @@ pub(super) type ErrorOut = *mut *mut sprag_error;
 /// The names that the calls are on.
 pub(super) const NAMES: [&str; 2] = ["one", "two"];
 
-/// Two sessions in a region of their own: the one whose call panics, and another. What is made ready is closed with it.
+/// Two sessions in a region of their own: the one whose call panics, and another. What is made ready is closed
+/// with it.
 pub(super) struct Scene {
     pub(super) url: String,
     pub(super) mine: *mut sprag_space,

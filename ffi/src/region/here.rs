@@ -2,8 +2,8 @@
 
 use super::{sprag_region_file, sprag_region_info};
 use crate::border::{Outcome, give};
+use crate::duration::SPRAG_UNKNOWN;
 use crate::error::text;
-use crate::info::SPRAG_UNKNOWN;
 use crate::space::sprag_space_options;
 use crate::status::sprag_status::SPRAG_OK;
 use sprag::{Space, region};

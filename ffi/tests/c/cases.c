@@ -185,7 +185,7 @@ static void hold_step(const cJSON *step)
     uint64_t token;
 
     if (strcmp(verb, "advance") == 0) {
-        EXPECT(SPRAG_OK, sprag_clock_advance(hand_clock, milliseconds(step, "ms"), NULL));
+        EXPECT(SPRAG_OK, sprag_manual_clock_advance(hand_clock, milliseconds(step, "ms"), NULL));
     } else if (strcmp(verb, "try") == 0) {
         try_step(step);
     } else if (strcmp(verb, "release") == 0) {
@@ -286,7 +286,7 @@ static void once_step(const cJSON *step)
         token = token_of(get(step, "token"));
 
     if (strcmp(verb, "advance") == 0) {
-        EXPECT(SPRAG_OK, sprag_clock_advance(hand_clock, milliseconds(step, "ms"), NULL));
+        EXPECT(SPRAG_OK, sprag_manual_clock_advance(hand_clock, milliseconds(step, "ms"), NULL));
         return;
     }
     if (strcmp(verb, "valid") == 0) {
@@ -519,7 +519,7 @@ static void open_case(const cJSON *given)
     const cJSON *each;
 
     memset(named, 0, sizeof named);
-    EXPECT(SPRAG_OK, sprag_clock_open(&hand_clock, NULL));
+    EXPECT(SPRAG_OK, sprag_manual_clock_open(&hand_clock, NULL));
     options.clock = hand_clock;
     EXPECT(SPRAG_OK, sprag_space_open("mem:", &options, &space, NULL));
     if (get(given, "limit") != NULL)
@@ -544,7 +544,7 @@ static void close_case(void)
     sprag_limiter_close(limiter);
     sprag_joint_limiter_close(joint_limiter);
     sprag_space_close(space);
-    sprag_clock_close(hand_clock);
+    sprag_manual_clock_close(hand_clock);
     limiter = NULL;
     joint_limiter = NULL;
 }

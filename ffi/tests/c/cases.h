@@ -11,7 +11,7 @@
 #include <cjson/cJSON.h>
 
 /* What a case runs on, and what its names stand for. All is static: one case runs at a time. */
-static sprag_clock *hand_clock;
+static sprag_manual_clock *hand_clock;
 static sprag_space *space;
 
 enum { NAMES_MAX = 32 };
@@ -149,7 +149,7 @@ static inline bool is_advance(const cJSON *step)
 {
     uint64_t by_ns = number_or(step, "advance_ms", 0) * SPRAG_MILLISECOND + number_or(step, "advance_ns", 0);
     if (by_ns != 0)
-        EXPECT(SPRAG_OK, sprag_clock_advance(hand_clock, by_ns, NULL));
+        EXPECT(SPRAG_OK, sprag_manual_clock_advance(hand_clock, by_ns, NULL));
     return by_ns != 0;
 }
 

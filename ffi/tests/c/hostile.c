@@ -8,14 +8,14 @@
 #include "harness.h"
 
 static sprag_space *space;
-static sprag_clock *hand_clock;
+static sprag_manual_clock *hand_clock;
 static sprag_lock *lock;
 static sprag_limiter *limiter;
 
 static void open_all(void)
 {
     sprag_space_options options = {.size = sizeof options};
-    EXPECT(SPRAG_OK, sprag_clock_open(&hand_clock, NULL));
+    EXPECT(SPRAG_OK, sprag_manual_clock_open(&hand_clock, NULL));
     options.clock = hand_clock;
     EXPECT(SPRAG_OK, sprag_space_open("mem:", &options, &space, NULL));
     EXPECT(SPRAG_OK, sprag_lock_open(space, "a", 1, 0, &lock, NULL));
@@ -27,12 +27,12 @@ static void close_all(void)
     sprag_limiter_close(limiter);
     sprag_lock_close(lock);
     sprag_space_close(space);
-    sprag_clock_close(hand_clock);
+    sprag_manual_clock_close(hand_clock);
 }
 
 static void null_is_an_error_that_names_the_argument(void)
 {
-    sprag_clock *clock_out;
+    sprag_manual_clock *clock_out;
     sprag_space *space_out;
     sprag_owner *owner_out;
     sprag_lock *lock_out;
@@ -49,8 +49,8 @@ static void null_is_an_error_that_names_the_argument(void)
     memset(&partition, UNTOUCHED, sizeof partition);
     memset(&token, UNTOUCHED, sizeof token);
 
-    NULL_FAILS("clock", sprag_clock_open(NULL, error));
-    NULL_FAILS("clock", sprag_clock_advance(NULL, 1, error));
+    NULL_FAILS("clock", sprag_manual_clock_open(NULL, error));
+    NULL_FAILS("clock", sprag_manual_clock_advance(NULL, 1, error));
     NULL_FAILS("url", sprag_space_open(NULL, NULL, &space_out, error));
     NULL_FAILS("space", sprag_space_open("mem:", NULL, NULL, error));
     NULL_FAILS("space", sprag_space_partition_of(NULL, "a", 1, &partition, error));
@@ -117,14 +117,14 @@ static void what_may_be_null_may_be_null(void)
     EXPECT(SPRAG_NONE, sprag_limiter_open(space, "none", 4, NULL, 0, &none, NULL));
     CHECK(none == NULL);
 
-    sprag_clock_close(NULL);
+    sprag_manual_clock_close(NULL);
     sprag_space_close(NULL);
     sprag_owner_close(NULL);
     sprag_lock_close(NULL);
     sprag_limiter_close(NULL);
     sprag_error_free(NULL);
 
-    CHECK(sprag_clock_unix_ns(NULL) == 0);
+    CHECK(sprag_manual_clock_unix_ns(NULL) == 0);
     CHECK(sprag_space_partitions(NULL) == 0);
     CHECK(!sprag_hold_is_valid(NULL));
     CHECK(!sprag_hold_is_held(NULL));
@@ -234,22 +234,22 @@ static void numbers_have_bounds(void)
 
 static void a_clock_at_the_end_of_time_stands_still(void)
 {
-    sprag_clock *last = NULL;
+    sprag_manual_clock *last = NULL;
     sprag_space *space_out = NULL;
     sprag_limiter *limiter_out = NULL;
     sprag_lock *lock_out = NULL;
     sprag_hold hold;
     sprag_space_options options = {.size = sizeof options};
 
-    EXPECT(SPRAG_OK, sprag_clock_open(&last, NULL));
+    EXPECT(SPRAG_OK, sprag_manual_clock_open(&last, NULL));
     options.clock = last;
     EXPECT(SPRAG_OK, sprag_space_open("mem:", &options, &space_out, NULL));
-    sprag_clock_close(last);
+    sprag_manual_clock_close(last);
     last = NULL;
-    EXPECT(SPRAG_OK, sprag_clock_open(&last, NULL));
-    EXPECT(SPRAG_OK, sprag_clock_advance(last, UINT64_MAX, NULL));
-    EXPECT(SPRAG_OK, sprag_clock_advance(last, UINT64_MAX, NULL));
-    CHECK(sprag_clock_unix_ns(last) == UINT64_MAX);
+    EXPECT(SPRAG_OK, sprag_manual_clock_open(&last, NULL));
+    EXPECT(SPRAG_OK, sprag_manual_clock_advance(last, UINT64_MAX, NULL));
+    EXPECT(SPRAG_OK, sprag_manual_clock_advance(last, UINT64_MAX, NULL));
+    CHECK(sprag_manual_clock_unix_ns(last) == UINT64_MAX);
     sprag_space_close(space_out);
     options.clock = last;
     EXPECT(SPRAG_OK, sprag_space_open("mem:", &options, &space_out, NULL));
@@ -262,7 +262,7 @@ static void a_clock_at_the_end_of_time_stands_still(void)
     sprag_lock_close(lock_out);
     sprag_limiter_close(limiter_out);
     sprag_space_close(space_out);
-    sprag_clock_close(last);
+    sprag_manual_clock_close(last);
 }
 
 static void texts_that_are_none_are_told(void)

@@ -121,7 +121,7 @@ static void null_is_an_error_that_names_the_argument(void)
     NULL_FAILS("name", sprag_striped_counter_name(striped, NULL, 8, &len, error));
 
     NULL_FAILS("space", sprag_once_open(NULL, "o", 1, once_out, error));
-    NULL_FAILS("key", sprag_once_open(space, NULL, 1, once_out, error));
+    NULL_FAILS("name", sprag_once_open(space, NULL, 1, once_out, error));
     NULL_FAILS("once", sprag_once_open(space, "o", 1, NULL, error));
     NULL_FAILS("once", sprag_once_begin(NULL, SPRAG_SECOND, &attempt, NULL, NULL, 0, NULL, error));
     NULL_FAILS("attempt", sprag_once_begin(once, SPRAG_SECOND, NULL, NULL, NULL, 0, NULL, error));
@@ -132,8 +132,8 @@ static void null_is_an_error_that_names_the_argument(void)
     NULL_FAILS("result", sprag_once_finish_token(once, 1, NULL, 1, SPRAG_SECOND, error));
     NULL_FAILS("once", sprag_once_abandon_token(NULL, 1, error));
     NULL_FAILS("once", sprag_once_extend_token(NULL, 1, SPRAG_SECOND, error));
-    NULL_FAILS("once", sprag_once_key(NULL, text, 8, &len, error));
-    NULL_FAILS("key", sprag_once_key(once, NULL, 8, &len, error));
+    NULL_FAILS("once", sprag_once_name(NULL, text, 8, &len, error));
+    NULL_FAILS("name", sprag_once_name(once, NULL, 8, &len, error));
     NULL_FAILS("attempt", sprag_attempt_finish(NULL, "r", 1, SPRAG_SECOND, error));
     NULL_FAILS("attempt", sprag_attempt_abandon(NULL, error));
     NULL_FAILS("attempt", sprag_attempt_renew(NULL, error));

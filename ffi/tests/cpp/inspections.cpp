@@ -108,7 +108,7 @@ void others() {
     }));
     CHECK(of.space.each_once([&](const sprag_once_info &once) {
         ++seen;
-        CHECK(sprag::view(once.key) == "invoice" && once.status == SPRAG_DONE &&
+        CHECK(sprag::view(once.name) == "invoice" && once.status == SPRAG_DONE &&
               sprag::view(once.result) == "paid");
     }));
     CHECK(seen == 6);

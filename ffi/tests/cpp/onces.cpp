@@ -18,7 +18,7 @@ namespace {
 void doing_once() {
     const still_space of;
     const auto invoice = need(of.space.once("invoice-42"));
-    CHECK(need(invoice.key()) == "invoice-42");
+    CHECK(need(invoice.name()) == "invoice-42");
     CHECK(need(invoice.status()).standing == standing::none);
     auto begun = need(invoice.begin(60s));
     CHECK(begun.standing == standing::started && begun.attempt && begun.attempt.token() != 0);

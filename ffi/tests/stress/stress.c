@@ -105,6 +105,37 @@ static bool have_all_worked(void)
     return true;
 }
 
+static uint64_t sum(unsigned word)
+{
+    uint64_t sum = 0;
+    for (uint64_t seat = 0; seat < seats; seat++)
+        sum += atomic_load(seat_word(seat, word));
+    return sum;
+}
+
+/* What a rate lets through from the beginning until then, beside its burst. */
+static int64_t flows_until(uint64_t then_ns)
+{
+    return (int64_t)((then_ns - began_ns) / 1000 * RATE_PER_SECOND / 1000000);
+}
+
+/*
+ * Whether at most a burst, and what flows in, was admitted from each of the looks before until now. From the beginning
+ * alone would say little: while all wait for what one held that was killed, more flows in than the bucket holds. At each
+ * look, each worker may have one admission that it has not counted.
+ */
+static void look_at_the_rate(void)
+{
+    static int64_t least_ahead = 0;
+    uint64_t before_ns = now_ns();
+    int64_t admitted = (int64_t)sum(RATE_ADMITTED);
+    uint64_t after_ns = now_ns();
+
+    CHECK(admitted - flows_until(after_ns) - least_ahead <= RATE_BURST + (int64_t)seats + 2);
+    if (admitted - flows_until(before_ns) < least_ahead)
+        least_ahead = admitted - flows_until(before_ns);
+}
+
 static uint64_t seconds;
 
 static void workers_follow_the_rules_while_some_are_killed(void)
@@ -116,6 +147,7 @@ static void workers_follow_the_rules_while_some_are_killed(void)
     while (!is_failing && (now_ns() - began_ns < seconds * SPRAG_SECOND || !have_all_worked())) {
         struct timespec pause = {.tv_nsec = (long)(20 + random_below(100)) * 1000000};
         nanosleep(&pause, NULL);
+        look_at_the_rate();
         if (CHECK(are_at_work()) && have_all_worked() && next_id < IDS_MAX)
             kill_one();
     }
@@ -128,14 +160,6 @@ static void workers_follow_the_rules_while_some_are_killed(void)
         }
     }
     ended_ns = now_ns();
-}
-
-static uint64_t sum(unsigned word)
-{
-    uint64_t sum = 0;
-    for (uint64_t seat = 0; seat < seats; seat++)
-        sum += atomic_load(seat_word(seat, word));
-    return sum;
 }
 
 /* What was granted in all, given what was counted: each that was killed may have been before it counted. */

@@ -87,7 +87,9 @@ def limit(
             return decision if wait and decision.act_after > 0 else None
 
         def give_back(decision: Any) -> None:
-            cast(sprag.Limiter, limiter).refund(decision)
+            # What ended the wait is on its way, and nothing is to take its place.
+            with contextlib.suppress(sprag.Error):
+                cast(sprag.Limiter, limiter).refund(decision)
 
         if any(map(inspect.iscoroutinefunction, (function, type(function).__call__))):
 

@@ -21,8 +21,11 @@ _HASHED = b"\xff"
 
 def bounded(key: Key) -> bytes:
     """A key of 1 to `KEY_BYTES_MAX` bytes: the given one, or if it is too long, or empty, a hash of it."""
-    # Surrogates stand for what a server could not decode.
-    key = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
+    if isinstance(key, str):
+        # Surrogates stand for what a server could not decode.
+        key = key.encode("utf-8", "surrogatepass")
+    elif not isinstance(key, bytes):
+        raise TypeError(f"a key must be str or bytes, not {type(key).__name__}")
     if 0 < len(key) <= KEY_BYTES_MAX:
         return key
     return _HASHED + hashlib.blake2b(key, digest_size=32).digest()

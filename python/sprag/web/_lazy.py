@@ -112,11 +112,18 @@ def opener(space: SpaceSource) -> Callable[[], sprag.Space]:
 
 
 def written(
-    name: str, rate: str, burst: int | None, window: Literal["fixed", "sliding"] | None
+    name: str,
+    rate: str,
+    burst: int | None,
+    window: Literal["fixed", "sliding"] | None,
+    cost: int = 1,
 ) -> str:
-    """The limit as its limiter will tell it. Refuses what no limiter can be opened with, before any space is."""
+    """The limit as its limiter will tell it. Refuses what no limiter can be opened with or asked for, before any
+    space is."""
     with sprag.open("mem:") as space:
-        return space.limiter(name, rate, burst, window=window).limit
+        limiter = space.limiter(name, rate, burst, window=window)
+        limiter.test(name, cost)
+        return limiter.limit
 
 
 class LazyLimiter:

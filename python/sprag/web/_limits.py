@@ -65,12 +65,11 @@ class Limit:
         check_string("name", self.name)
         if self.unit is not None:
             check_string("unit", self.unit)
-        if not callable(self.cost) and self.cost < 0:
-            raise ValueError(f"cost is {self.cost}; it must not be negative")
         # Each refuses what is none.
         key_function(self.key)
         Routes(self.paths, self.methods)
-        written(self.name, self.rate, self.burst, self.window)
+        cost = 1 if callable(self.cost) else self.cost
+        written(self.name, self.rate, self.burst, self.window, cost)
 
 
 class Verdict(NamedTuple):
@@ -96,7 +95,6 @@ class _Asked(NamedTuple):
 class _Opened(NamedTuple):
     space: sprag.Space
     limiters: list[sprag.Limiter]
-    limits: list[str]
 
 
 PASSED = Verdict(None, [], False)
@@ -140,7 +138,7 @@ class Limits:
                 )
                 for limit in self._limits
             ]
-            return _Opened(space, limiters, [limiter.limit for limiter in limiters])
+            return _Opened(space, limiters)
 
         self._opened = PerProcess(open_all)
 
@@ -219,13 +217,10 @@ class Limits:
             limit, limiter = self._limits[one.at], limiters[one.at]
             if not limit.advertise:
                 continue
-            # A key may have a limit of its own.
-            text = limiter.override_of(one.key) or opened.limits[one.at]
+            # Asked each time: it may have been changed since it was opened, and a key may have one of its own.
+            now = opened.space.find_limiter(limit.name) or limiter
+            text = limiter.override_of(one.key) or now.limit
             policy = policy_of(limit.name, text, limit.unit)
-            if said.limit != policy.limit and (now := opened.space.find_limiter(limit.name)):
-                # It was changed since it was opened.
-                opened.limits[one.at] = now.limit
-                policy = policy_of(limit.name, now.limit, limit.unit)
             policies.append(policy.item(one.partition_key))
             # Of a refused request, those tell their rest that refused it: others may last longer than Retry-After.
             if is_allowed or not said.allowed:

@@ -54,11 +54,9 @@ class Answer(Protocol):
 class Policy:
     """A limit as clients are told of it: by a name, with how much (`q`) in which window of whole seconds (`w`)."""
 
-    __slots__ = ("_count", "_name", "_period_ns", "_text", "_window", "limit", "name")
+    __slots__ = ("_count", "_name", "_period_ns", "_text", "_window", "name")
 
     name: str
-    limit: int
-    """The most that can be had at once."""
 
     def __init__(self, name: str, limit: str, unit: str | None = None) -> None:
         """`limit` as a `Limiter` tells its own."""
@@ -69,7 +67,6 @@ class Policy:
         self.name, self._name = name, string(name)
         self._count, self._window = int(count), window
         self._period_ns = int(periods or 1) * _UNITS_NS[short or _WORDS[word]]
-        self.limit = int(burst) if burst is not None else max(self._count, 1)
         # Windows are whole seconds, so of shorter ones as many as make whole ones.
         times = _SECOND_NS // gcd(self._period_ns, _SECOND_NS)
         text = f"{self._name};q={_integer(self._count * times)}"

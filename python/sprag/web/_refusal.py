@@ -67,7 +67,7 @@ class RateLimitedError(Error):
     key: str | bytes
     """The key that has used up its limit."""
     decision: Answer
-    """What the limiter said: a `Decision`, or a `JointDecision`."""
+    """What the limiter said: a `Decision`, or a `JointDecision`. An error that was pickled has none."""
     retry_after: float | None
     """Seconds until the same call would be allowed, if nobody else comes; `None` for never."""
 
@@ -97,12 +97,18 @@ class RateLimitedError(Error):
         return self._refusal.body
 
     def __reduce__(self) -> Any:
-        # Limiters and decisions stay in their process.
-        return (
-            Error,
-            (str(self),),
-            {"name": self.name, "key": self.key, "retry_after": self.retry_after},
-        )
+        # Limiters and decisions stay in their process; all else goes along.
+        told = {name: value for name, value in self.__dict__.items() if name != "decision"}
+        return _again, (type(self), self.args, told)
+
+
+def _again(
+    kind: type[RateLimitedError], args: tuple[object, ...], told: dict[str, Any]
+) -> RateLimitedError:
+    """The error that was pickled."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(told)
+    return error
 
 
 def _refusal_of(limiter: Any, name: str, decision: Any) -> Refusal:

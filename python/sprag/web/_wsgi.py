@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from sprag.web._lazy import SpaceSource
@@ -53,12 +53,38 @@ class WSGIMiddleware:
                 else start_response(status, headers)
             )
 
-        try:
-            return self.app(environ, start_with_fields)
-        except RateLimitedError as error:
+        def refuse(error: RateLimitedError) -> Iterable[bytes]:
             if has_started:
-                raise
+                raise error
             return _refuse(error._refusal, environ, start_response)
+
+        try:
+            body = self.app(environ, start_with_fields)
+        except RateLimitedError as error:
+            return refuse(error)
+        return body if has_started else _Late(body, refuse)
+
+
+class _Late:
+    """The content of an application that starts its response when it is asked for the first of it, as a generator
+    does."""
+
+    __slots__ = ("_body", "_refuse")
+
+    def __init__(
+        self, body: Iterable[bytes], refuse: Callable[[RateLimitedError], Iterable[bytes]]
+    ) -> None:
+        self._body, self._refuse = body, refuse
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._body
+        except RateLimitedError as error:
+            yield from self._refuse(error)
+
+    def close(self) -> None:
+        if (close := getattr(self._body, "close", None)) is not None:
+            close()
 
 
 def _refuse(

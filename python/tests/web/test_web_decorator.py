@@ -44,7 +44,10 @@ def test_a_function_beyond_its_limit_is_not_run(clocked: sprag.Space) -> None:
     assert parsed(error.headers["RateLimit-Policy"]) == [("mail", {"q": 2, "w": 60})]
     assert b"quota-exceeded" in error.body
     copy = pickle.loads(pickle.dumps(error))
+    assert isinstance(copy, web.RateLimitedError)
     assert str(copy) == str(error) and copy.retry_after == 30
+    assert (copy.name, copy.key) == (error.name, error.key)
+    assert (copy.headers, copy.body) == (error.headers, error.body)
 
 
 def test_a_coroutine_function_stays_one(clocked: sprag.Space) -> None:
@@ -164,6 +167,36 @@ def test_a_wait_that_is_interrupted_gives_its_place_back(clocked: sprag.Space) -
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert limiter.test("all").retry_after == 3600
+
+
+def test_a_place_that_cannot_be_given_back_hides_no_cancellation(clocked: sprag.Space) -> None:
+    class Replaced:
+        """A limiter whose region is replaced while somebody waits."""
+
+        def __init__(self) -> None:
+            self.limiter = clocked.limiter("mail", "1/hour", burst=1)
+
+        def hit(self, key: str | bytes, cost: int = 1) -> sprag.Decision:
+            return self.limiter.hit(key, cost)
+
+        def reserve(self, key: str | bytes, cost: int, wait_max: float) -> sprag.Decision:
+            return self.limiter.reserve(key, cost, wait_max)
+
+        def refund(self, decision: sprag.Decision) -> float | None:
+            raise sprag.ReplacedError("another region is in its place")
+
+    @web.limit(Replaced(), key="all", wait=7200)
+    async def send() -> None: ...
+
+    async def main() -> None:
+        await send()
+        waiting = asyncio.create_task(send())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(main())
 
 
 def test_a_coroutine_waits_without_its_loop_and_gives_its_place_back_if_cancelled(

@@ -257,6 +257,8 @@ def test_a_limit_that_is_changed_meanwhile_is_told_as_it_is_now(
 ) -> None:
     served = serve(clocked, [web.Limit("a", "2/minute")])
     assert served().items("RateLimit-Policy") == [("a", {"q": 2, "w": 60})]
+    clocked.limiter("a", "2/hour", update=True)
+    assert served().items("RateLimit-Policy") == [("a", {"q": 2, "w": 3600})]
     clocked.limiter("a", "5/hour", update=True)
     for _ in range(2):
         assert served().items("RateLimit-Policy") == [("a", {"q": 5, "w": 3600})]

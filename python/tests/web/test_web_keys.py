@@ -143,6 +143,12 @@ def test_keys_are_bounded_and_stay_apart() -> None:
     assert bounded("\udcff")
 
 
+@pytest.mark.parametrize("wrong", [5, None, ["a"], bytearray(200)])
+def test_a_key_of_another_type_says_so(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="a key must be str or bytes, not "):
+        bounded(wrong)
+
+
 def test_a_key_of_any_length_is_limited(serve: Serve, space: sprag.Space) -> None:
     served = serve(space, [web.Limit("a", "1/hour", key=web.header("x-key"))])
     for value in ["", "x" * 4096, "\xff\x00"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,9 @@ def test_eight_limits_are_decided_together_and_nine_are_too_many(
         {"rate": "100/minute", "paths": "/login"},
         {"rate": "100/minute", "methods": "GET"},
         {"rate": "100/minute", "cost": -1},
+        {"rate": "100/minute", "cost": 2**64},
+        {"rate": "100/minute", "cost": 1.5},
+        {"rate": "100/minute", "cost": "1"},
         {"rate": "100/minute", "key": 5},
         {"rate": "100/minute", "unit": "é"},
     ],
@@ -242,3 +246,47 @@ def test_a_limited_function_in_the_application_is_answered_for(
     assert response.one("Retry-After") == "60"
     assert [name for name, _ in response.items("RateLimit")] == ["mail"]
     assert response.body == raised.value.body
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_generator_is_an_application_too(space: sprag.Space, is_late: bool) -> None:
+    """One that raises before it starts its response is answered for, and closed as the server asks."""
+    mail = space.limiter("mail", "1/hour")
+
+    @web.limit(mail, key="all")
+    def send() -> None: ...
+
+    done: list[str] = []
+
+    def app(environ: Any, start_response: Any) -> Iterator[bytes]:
+        try:
+            if is_late:
+                start_response("200 OK", [])
+                yield b"a"
+            send()
+            start_response("200 OK", [])
+            yield b"b"
+        finally:
+            done.append("closed")
+
+    limited: Any = web.WSGIMiddleware(app, space, [web.Limit("a", "9/hour")])
+    environ = {"REQUEST_METHOD": "GET", "REMOTE_ADDR": "::1"}
+    started: list[tuple[str, dict[str, str]]] = []
+
+    def start(status: str, headers: list[tuple[str, str]]) -> None:
+        started.append((status, dict(headers)))
+
+    send()
+    body = limited(environ, start)
+    content = iter(body)
+    if is_late:
+        assert next(content) == b"a"
+        assert started[0][1]["RateLimit-Policy"] == '"a";q=9;w=3600'
+        with pytest.raises(web.RateLimitedError):
+            next(content)
+    else:
+        assert b"quota-exceeded" in b"".join(content)
+        assert started[0][0] == "429 Too Many Requests"
+        assert started[0][1]["RateLimit"].startswith('"mail";r=0;t=')
+    body.close()
+    assert done == ["closed"] and len(started) == 1

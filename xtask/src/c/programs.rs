@@ -9,6 +9,7 @@ use super::compilers::STRICT;
 use super::{Compiler, Language, Place};
 use crate::tally::Tally;
 use crate::tool;
+use crate::workspace::Workspace;
 
 /// The directories that hold programs, one a file.
 const DIRECTORIES: [&str; 3] = ["ffi/examples", "ffi/tests/c", "ffi/tests/cpp"];
@@ -125,7 +126,7 @@ fn each(
     mut test: impl FnMut(&Program, &Build, &mut Tally) -> Result<(), String>,
 ) -> Result<(), String> {
     let has_json = tool::run(Command::new("pkg-config").args(["--exists", "libcjson"])).is_ok();
-    for program in programs(place) {
+    for program in programs(&place.workspace)? {
         if program.reads_json && !has_json {
             tally.skip(&program.name, "libcjson is missing");
             continue;
@@ -141,16 +142,21 @@ fn each(
     Ok(())
 }
 
-fn programs(place: &Place) -> Vec<Program> {
-    let mut sources: Vec<PathBuf> = DIRECTORIES
-        .iter()
-        .filter_map(|directory| fs::read_dir(place.workspace.path(directory)).ok())
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    sources.sort();
-    sources.into_iter().filter_map(Program::of).collect()
+/// The programs of every directory. One that has none is a mistake: nothing would be run, and nothing fail.
+fn programs(workspace: &Workspace) -> Result<Vec<Program>, String> {
+    let mut programs = Vec::new();
+    for directory in DIRECTORIES {
+        let entries = fs::read_dir(workspace.path(directory))
+            .map_err(|error| format!("cannot read {directory}: {error}"))?;
+        let mut sources: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        sources.sort();
+        let before = programs.len();
+        programs.extend(sources.into_iter().filter_map(Program::of));
+        if programs.len() == before {
+            return Err(format!("there is no program in {directory}"));
+        }
+    }
+    Ok(programs)
 }
 
 fn has_sanitizers(compiler: &Compiler, built: &Path) -> bool {
@@ -241,5 +247,27 @@ impl Program {
             }
             None => tally.add(name, &ending),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DIRECTORIES, programs};
+    use crate::workspace::Workspace;
+    use std::fs;
+
+    #[test]
+    fn a_directory_without_programs_is_found_out() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let workspace = Workspace::at(root.path());
+        assert!(programs(&workspace).is_err());
+        for directory in DIRECTORIES {
+            let path = root.path().join(directory);
+            fs::create_dir_all(&path).expect("a directory");
+            fs::write(path.join("Makefile"), "").expect("write");
+            assert!(programs(&workspace).is_err());
+            fs::write(path.join("a.c"), "").expect("write");
+        }
+        assert_eq!(programs(&workspace).map(|all| all.len()), Ok(3));
     }
 }

@@ -1,5 +1,5 @@
-//! The workspace table, the crates and the page of reasons agree: a version stands in one place,
-//! nothing is declared that nobody uses, and each dependency has its line of reason.
+//! The workspace table, the crates, what Python's tests install and the page of reasons agree: a version stands in one
+//! place, nothing is declared that nobody uses, and each dependency has its line of reason.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,19 @@ use crate::workspace::{Member, Workspace};
 
 const MANIFEST: &str = "Cargo.toml";
 const PAGE: &str = "docs/DEPENDENCIES.md";
+const REQUIREMENTS: [&str; 2] = [
+    "python/requirements-test.txt",
+    "python/requirements-bench.txt",
+];
 
 /// Checks the tree.
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Violation>, String> {
     let declared = declared(&workspace.read_toml(MANIFEST)?);
-    let mut violations = compare(&declared, &workspace.read(PAGE)?);
+    let mut explained = declared.clone();
+    for file in REQUIREMENTS {
+        explained.extend(pinned(&workspace.read(file)?));
+    }
+    let mut violations = compare(&explained, &workspace.read(PAGE)?);
     let mut used = BTreeSet::new();
     for member in workspace.members()? {
         for (name, from_workspace) in dependencies(&member) {
@@ -44,7 +52,14 @@ fn declared(manifest: &toml::Table) -> BTreeSet<String> {
         .collect()
 }
 
-/// Holds the page against the table. A line of the page is "- `name`: reason".
+/// The packages that a file of requirements pins, one a line.
+fn pinned(requirements: &str) -> impl Iterator<Item = String> {
+    requirements
+        .lines()
+        .filter_map(|line| Some(line.split_once("==")?.0.to_owned()))
+}
+
+/// Holds the page against what is declared. A line of the page is "- `name`: reason".
 fn compare(declared: &BTreeSet<String>, page: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut explained = BTreeSet::new();
@@ -60,7 +75,7 @@ fn compare(declared: &BTreeSet<String>, page: &str) -> Vec<Violation> {
             violations.push(Violation::at(PAGE, index + 1, what));
         }
         if !declared.contains(name) {
-            let what = format!("`{name}` is not in the workspace table: take the line out");
+            let what = format!("`{name}` is declared nowhere: take the line out");
             violations.push(Violation::at(PAGE, index + 1, what));
         }
         if !explained.insert(name.to_owned()) {
@@ -108,7 +123,7 @@ fn dependencies(member: &Member) -> Vec<(String, bool)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{compare, declared, dependencies};
+    use super::{compare, declared, dependencies, pinned};
     use crate::workspace::Member;
 
     fn table(text: &str) -> toml::Table {
@@ -142,6 +157,15 @@ mod tests {
                 "{page}"
             );
         }
+    }
+
+    #[test]
+    fn what_requirements_pin_is_declared() {
+        let requirements = "# Of the tests.\npytest==9.2.0\n\nuvloop==0.23.0; os == \"linux\"\n";
+        assert_eq!(
+            pinned(requirements).collect::<Vec<_>>(),
+            ["pytest", "uvloop"]
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The house rules that no linter knows, as code: one file per rule. A rule looks at text and
 //! says where it is broken and what to do; it never writes.
 
+mod decisions;
 mod dependencies;
 mod length;
 mod readme;
@@ -68,6 +69,7 @@ pub(crate) fn violations(workspace: &Workspace) -> Result<Vec<Violation>, String
             violations.extend(sleeps::check(&file, &source));
         }
     }
+    violations.extend(decisions::check(workspace)?);
     violations.extend(dependencies::check(workspace)?);
     violations.extend(readme::check(workspace)?);
     violations.extend(mutants::check(workspace)?);
