@@ -437,8 +437,8 @@ void sprag_owner_close(sprag_owner *owner);
  * A sprag_hold is what was acquired, of a lock or of a semaphore (whose sections follow): a value in the caller's
  * own memory, filled in by an acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go
  * on being used. It ends by sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is
- * forgotten ends with its lease, and keeps its space's session for as long as the process runs. A hold of zero
- * bytes is empty.
+ * forgotten, or written over by another acquire, ends with its lease, and keeps its space's session for as long as
+ * the process runs. A hold of zero bytes is empty.
  *
  * A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask
  * sprag_hold_is_valid() before each step that needs the lock, and send the token along to a fence, which is the
@@ -852,7 +852,8 @@ bool sprag_decision_is_overflow(const sprag_decision *decision);
  *     1000/day;window=fixed         at most 1,000 in each aligned day
  *     100/minute;window=sliding     two counters: an estimate, whose bound is twice
  *
- * A count is 0 to 10^12; a period is a unit (ns, us, ms, s, second, minute, hour, day) or a number of them (5s).
+ * A count is 0 to 10^12; a period is a unit (ns, us, ms; second, minute, hour, day, week, year, or
+ * their first letters) or a number of them (5s).
  * Open a limiter once and keep it: a check through it costs tens of nanoseconds.
  */
 
