@@ -29,6 +29,7 @@
  * zero has its default, so that a caller built for an earlier release runs with a later library.
  *
  * SECTIONS
+ *     Version
  *     Statuses
  *     Errors
  *     Names, keys and values

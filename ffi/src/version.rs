@@ -1,4 +1,4 @@
-//! VERSION
+//! # Version
 //!
 //! The version that a program is built with is in the macros; the one that it runs with, sprag_version() tells.
 //! Within a major version, and before 1 within a minor one, a program built with an older one runs with a newer one.

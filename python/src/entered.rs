@@ -35,7 +35,7 @@ impl Who {
         static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let current = CURRENT
             .import(py, "sprag._who", "current")
-            .and_then(|current| current.call0());
+            .and_then(PyAnyMethods::call0);
         match current {
             Ok(current) if !current.is_none() => Self(current.as_ptr() as usize),
             // Where nobody can be asked, as at the end of the interpreter, threads are told apart at least.
