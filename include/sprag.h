@@ -13,10 +13,11 @@
  *
  * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread
  * once no other uses it, and a value in the caller's own memory (a hold, an attempt, a decision) is for one thread
- * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_status_text(), and
- * sprag_hold_is_valid() of a hold that is not an owner's, may be called from a signal handler. A process forked
- * from one with an open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed,
- * and touches nothing of its parent's.
+ * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_hold_is_valid() and
+ * sprag_status_text() may be called from a signal handler. A thread must not be cancelled (pthread_cancel) while it
+ * is in a call, which aborts the process: end its waits by sprag_interruptible(). A process forked from one with an
+ * open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed, and touches
+ * nothing of its parent's.
  *
  * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun.
  * Handles may be closed in any order, since each keeps what it needs of the space. Names, keys, texts and options
@@ -437,8 +438,8 @@ void sprag_owner_close(sprag_owner *owner);
  * A sprag_hold is what was acquired, of a lock or of a semaphore (whose sections follow): a value in the caller's
  * own memory, filled in by an acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go
  * on being used. It ends by sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is
- * forgotten ends with its lease, and keeps its space's session for as long as the process runs. A hold of zero
- * bytes is empty.
+ * forgotten, or written over by another acquire, ends with its lease, and keeps its space's session for as long as
+ * the process runs. A hold of zero bytes is empty.
  *
  * A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask
  * sprag_hold_is_valid() before each step that needs the lock, and send the token along to a fence, which is the
@@ -466,8 +467,7 @@ sprag_status sprag_hold_release(sprag_hold *hold,
 // Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
 // near the end; false for an empty one.
 //
-// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes
-// the owner's mutex, and waits for another thread of the owner's that upgrades it.
+// Async-signal-safe, as no other call on a hold is.
 bool sprag_hold_is_valid(const sprag_hold *hold);
 
 // Whether it is still held under its token, by the shared word: one load more, and also notices a broken lock.
@@ -853,7 +853,8 @@ bool sprag_decision_is_overflow(const sprag_decision *decision);
  *     1000/day;window=fixed         at most 1,000 in each aligned day
  *     100/minute;window=sliding     two counters: an estimate, whose bound is twice
  *
- * A count is 0 to 10^12; a period is a unit (ns, us, ms, s, second, minute, hour, day) or a number of them (5s).
+ * A count is 0 to 10^12; a period is a unit (ns, us, ms; second, minute, hour, day, week, year, or
+ * their first letters) or a number of them (5s).
  * Open a limiter once and keep it: a check through it costs tens of nanoseconds.
  */
 

@@ -22,7 +22,7 @@
  * OWNERSHIP. All types but errors and results are moved and not copied. A hold is released when it is destroyed.
  * Handles may be destroyed in any order, before their holds too. A call on what was moved from, released or
  * default-constructed is an error (SPRAG_ERROR_NULL or SPRAG_ERROR_EMPTY), never a crash. get() is the C library's
- * pointer, for what is only there.
+ * pointer, for what is only there; of a counter it is the number.
  *
  * THREADS. Handles (spaces, locks, limiters and the like) may be used by any thread at any time, as const
  * references, but are moved and destroyed by one. Holds, attempts and decisions are for one thread at a time.

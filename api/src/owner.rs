@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Who holds: an explicit handle, never a thread. Made by [`Space::owner`]; clones are the same owner.
 ///
@@ -73,23 +73,32 @@ struct Shared {
 }
 
 impl Shared {
-    /// Waits until something changed for those who are behind, or it is time to give up, or for no reason.
-    /// [`Error::Stopped`] if the caller says so, who is asked without the owner's mutex.
+    /// Waits until something changed for those who are behind, or until `until_ns` of region time, or for no reason.
+    /// [`Error::Stopped`] if the caller says so, who is asked without the owner's mutex; and may fork.
     fn wait_for_change<'a>(
         &'a self,
+        space: &Inner,
         mut held: MutexGuard<'a, HashMap<Vec<u8>, Held>>,
-        give_up_at: Option<Instant>,
+        until_ns: u64,
     ) -> Result<MutexGuard<'a, HashMap<Vec<u8>, Held>>> {
+        let mut longest = (until_ns != u64::MAX)
+            .then(|| space.longest_sleep(until_ns.saturating_sub(space.precise_ns())));
         if stop::is_installed() {
-            let look_at = Instant::now() + Duration::from_nanos(stop::LOOK_NS);
-            let at = give_up_at.map_or(look_at, |at| at.min(look_at));
+            let look = Duration::from_nanos(stop::LOOK_NS);
+            longest = Some(longest.map_or(look, |longest| longest.min(look)));
+        }
+        match longest {
+            Some(longest) => {
+                self.changed.wait_for(&mut held, longest);
+            }
+            None => self.changed.wait(&mut held),
+        }
+        if stop::is_installed() {
             // Asked whatever woke it: an owner that is busy with other locks tells of changes all the time.
-            self.changed.wait_until(&mut held, at);
-            MutexGuard::unlocked(&mut held, stop::check)?;
-        } else if let Some(at) = give_up_at {
-            self.changed.wait_until(&mut held, at);
-        } else {
-            self.changed.wait(&mut held);
+            drop(held);
+            stop::check()?;
+            space.check_process()?;
+            held = self.held.lock();
         }
         Ok(held)
     }
@@ -153,8 +162,10 @@ impl Drop for Acquiring<'_> {
     }
 }
 
-/// A hold that is being upgraded. Dropped, also by a panic, it is the owner's again.
+/// A hold that is being upgraded. Dropped, also by a panic, it is the owner's again; but not in a child that was forked
+/// meanwhile, where the owner's mutex may be held by a thread that is not there.
 struct Upgrading<'a> {
+    space: &'a Inner,
     shared: &'a Shared,
     name: &'a [u8],
     beneath: Option<Beneath>,
@@ -162,6 +173,9 @@ struct Upgrading<'a> {
 
 impl Drop for Upgrading<'_> {
     fn drop(&mut self) {
+        if self.space.check_process().is_err() {
+            return;
+        }
         let beneath = self.beneath.take().map(Held::By);
         let entry = beneath.map(|beneath| (self.name.to_vec(), beneath));
         self.shared.held.lock().extend(entry);
@@ -210,7 +224,7 @@ impl Owner {
         Err(Error::NotHere {
             what: "an owner of another space",
             url: space.url().to_owned(),
-            way_out: "make one with this space's own owner()",
+            way_out: "make one of this space",
         })
     }
 
@@ -337,7 +351,7 @@ impl<'o> OwnerLock<'o> {
     fn get_timeout(&self, wants: Wants, timeout: Duration) -> Result<Option<OwnerHold<'o>>> {
         let (owner, shared) = (&*self.owner, &*self.owner.shared);
         owner.space.inner.check_process()?;
-        let give_up_at = Instant::now().checked_add(timeout);
+        let until_ns = owner.space.inner.until_ns(timeout);
         let mut held = shared.held.lock();
         loop {
             match self.enter(&mut held, wants)? {
@@ -349,10 +363,12 @@ impl<'o> OwnerLock<'o> {
                     drop(lost);
                     return Err(Error::lost(Some(&self.name), token));
                 }
-                Entry::Behind if give_up_at.is_some_and(|at| at <= Instant::now()) => {
+                Entry::Behind if until_ns <= owner.space.inner.precise_ns() => {
                     return Ok(None);
                 }
-                Entry::Behind => held = shared.wait_for_change(held, give_up_at)?,
+                Entry::Behind => {
+                    held = shared.wait_for_change(&owner.space.inner, held, until_ns)?;
+                }
             }
         }
         drop(held);
@@ -360,7 +376,7 @@ impl<'o> OwnerLock<'o> {
             shared,
             name: &self.name,
         };
-        let acquired = self.acquire_first(wants, give_up_at);
+        let acquired = self.acquire_first(wants, until_ns);
         std::mem::forget(acquiring);
         self.settle(acquired)
     }
@@ -397,6 +413,8 @@ impl<'o> OwnerLock<'o> {
 
     /// Says how it went for the first, to all of the owner.
     fn settle(&self, acquired: Result<Option<Hold<'static>>>) -> Result<Option<OwnerHold<'o>>> {
+        // In a child that was forked meanwhile the owner's mutex may be held by a thread that is not there.
+        self.owner.space.inner.check_process()?;
         let shared = &*self.owner.shared;
         let mut held = shared.held.lock();
         let result = match acquired {
@@ -434,19 +452,8 @@ impl<'o> OwnerLock<'o> {
         }
     }
 
-    fn acquire_first(
-        &self,
-        wants: Wants,
-        give_up_at: Option<Instant>,
-    ) -> Result<Option<Hold<'static>>> {
+    fn acquire_first(&self, wants: Wants, until_ns: u64) -> Result<Option<Hold<'static>>> {
         let lock = self.plain()?;
-        let until_ns = match give_up_at {
-            Some(at) => {
-                let timeout = at.saturating_duration_since(Instant::now());
-                self.owner.space.inner.until_ns(timeout)
-            }
-            None => u64::MAX,
-        };
         let holds = self.owner.grants();
         let hold = lock.get_holding(wants, &holds, until_ns)?;
         Ok(hold.map(Hold::into_owned))
@@ -612,7 +619,7 @@ impl OwnerHold<'_> {
         let shared = &*self.owner.shared;
         let mut held = shared.held.lock();
         while matches!(held.get(&self.name), Some(Held::Upgrading)) {
-            held = shared.wait_for_change(held, None)?;
+            held = shared.wait_for_change(&self.owner.space.inner, held, u64::MAX)?;
         }
         Ok(held)
     }
@@ -636,6 +643,7 @@ impl OwnerHold<'_> {
         held.insert(self.name.clone(), Held::Upgrading);
         drop(held);
         let mut upgrading = Upgrading {
+            space: &self.owner.space.inner,
             shared: &self.owner.shared,
             name: &self.name,
             beneath: Some(beneath),

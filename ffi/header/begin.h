@@ -13,10 +13,11 @@
  *
  * THREADS. Every call is safe from any thread at any time, with two exceptions: a handle is closed by one thread
  * once no other uses it, and a value in the caller's own memory (a hold, an attempt, a decision) is for one thread
- * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_status_text(), and
- * sprag_hold_is_valid() of a hold that is not an owner's, may be called from a signal handler. A process forked
- * from one with an open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed,
- * and touches nothing of its parent's.
+ * at a time. No call starts a thread but sprag_hold_keep_alive(). Only sprag_hold_is_valid() and
+ * sprag_status_text() may be called from a signal handler. A thread must not be cancelled (pthread_cancel) while it
+ * is in a call, which aborts the process: end its waits by sprag_interruptible(). A process forked from one with an
+ * open space gets SPRAG_ERROR_FORKED until it opens its own; closing what it inherited is allowed, and touches
+ * nothing of its parent's.
  *
  * OWNERSHIP. What an open call writes belongs to the caller, who ends it with the close call of the same noun.
  * Handles may be closed in any order, since each keeps what it needs of the space. Names, keys, texts and options

@@ -3,8 +3,8 @@
 //! A sprag_hold is what was acquired, of a lock or of a semaphore (whose sections follow): a value in the caller's
 //! own memory, filled in by an acquire. It may be moved, as by memcpy or realloc, but only one copy of it may go
 //! on being used. It ends by sprag_hold_release() or sprag_hold_detach(), which leave it empty; one that is
-//! forgotten ends with its lease, and keeps its space's session for as long as the process runs. A hold of zero
-//! bytes is empty.
+//! forgotten, or written over by another acquire, ends with its lease, and keeps its space's session for as long as
+//! the process runs. A hold of zero bytes is empty.
 //!
 //! A hold can end before it is released: when its lease ends, or somebody breaks the lock. Ask
 //! sprag_hold_is_valid() before each step that needs the lock, and send the token along to a fence, which is the
@@ -300,8 +300,7 @@ pub unsafe extern "C" fn sprag_hold_release(
 /// Whether the lease still runs, by this process's own clock: a clock reading, no shared memory. Errs towards false
 /// near the end; false for an empty one.
 ///
-/// Async-signal-safe, as no other call on a hold is; but not of an owner's hold of the lock of a name: that takes
-/// the owner's mutex, and waits for another thread of the owner's that upgrades it.
+/// Async-signal-safe, as no other call on a hold is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sprag_hold_is_valid(hold: *const sprag_hold) -> bool {
     // SAFETY: by every function's contract.

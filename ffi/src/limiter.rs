@@ -8,7 +8,8 @@
 //!     1000/day;window=fixed         at most 1,000 in each aligned day
 //!     100/minute;window=sliding     two counters: an estimate, whose bound is twice
 //!
-//! A count is 0 to 10^12; a period is a unit (ns, us, ms, s, second, minute, hour, day) or a number of them (5s).
+//! A count is 0 to 10^12; a period is a unit (ns, us, ms; second, minute, hour, day, week, year, or
+//! their first letters) or a number of them (5s).
 //! Open a limiter once and keep it: a check through it costs tens of nanoseconds.
 
 use crate::border::{Failure, close, give, on, opaque, wanted};

@@ -136,8 +136,24 @@ impl sprag_metrics {
     }
 }
 
-/// What the first release told: no caller has room for less.
-const BYTES_MIN: usize = size_of::<sprag_metrics>();
+impl sprag_metrics {
+    /// Writes as much as an older caller has room for; zeros for what only a newer one knows.
+    ///
+    /// # Safety
+    ///
+    /// `size` bytes may be written at `to`.
+    unsafe fn write(&self, to: *mut u8, size: usize) {
+        let known = size.min(size_of::<Self>());
+        // SAFETY: as many may be written, by this function's contract, and known are no more than there are here.
+        unsafe {
+            to.copy_from_nonoverlapping(std::ptr::from_ref(self).cast(), known);
+            to.add(known).write_bytes(0, size - known);
+        }
+    }
+}
+
+/// What the first release told: no caller has room for less. A number, since it stays when fields are appended.
+const BYTES_MIN: usize = 528;
 /// Larger ones are a mistake.
 const BYTES_MAX: usize = 4096;
 
@@ -162,10 +178,7 @@ pub unsafe extern "C" fn sprag_space_metrics(
                     max: BYTES_MAX as u64,
                 });
             }
-            let told = sprag_metrics::new(size, &space.metrics()?);
-            let known = size_of::<sprag_metrics>();
-            metrics.write_unaligned(told);
-            metrics.cast::<u8>().add(known).write_bytes(0, size - known);
+            sprag_metrics::new(size, &space.metrics()?).write(metrics.cast(), size);
             Ok(SPRAG_OK)
         })
     }
@@ -234,6 +247,21 @@ mod tests {
             sprag_lock_close(lock);
             sprag_limiter_close(api);
         }
+    }
+
+    #[test]
+    fn an_older_caller_gets_what_it_has_room_for() {
+        let told = sprag_metrics {
+            size: 24,
+            checks_allowed: 1,
+            checks_refused: 2,
+            // SAFETY: zeros are a value of it.
+            ..unsafe { zeroed() }
+        };
+        let mut older = [7_u64; 4];
+        // SAFETY: 24 bytes of the array.
+        unsafe { told.write(older.as_mut_ptr().cast(), 24) };
+        assert_eq!(older, [24, 1, 2, 7]);
     }
 
     #[test]

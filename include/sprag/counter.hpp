@@ -30,7 +30,7 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
     // Adds delta, which may be negative; the sum.
     result<std::int64_t> add(std::int64_t delta) const {
         return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
-            return sprag_counter_add(get(), delta, &into, failure);
+            return sprag_counter_add(handle::get(), delta, &into, failure);
         });
     }
 
@@ -38,22 +38,24 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
     // is at.
     result<change> add_within(std::int64_t delta, std::int64_t min, std::int64_t max) const {
         return detail::given<change>([&](change &into, sprag_error **failure) {
-            const sprag_status status = sprag_counter_add_within(get(), delta, min, max, &into.number, failure);
+            const sprag_status status =
+                sprag_counter_add_within(handle::get(), delta, min, max, &into.number, failure);
             into.is_made = status == SPRAG_OK;
             return status;
         });
     }
 
-    // The number; nothing is created by looking.
-    result<std::int64_t> number() const {
-        return detail::given<std::int64_t>(
-            [&](std::int64_t &into, sprag_error **failure) { return sprag_counter_get(get(), &into, failure); });
+    // The number; nothing is created by looking. (The C library's pointer is handle::get().)
+    result<std::int64_t> get() const {
+        return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
+            return sprag_counter_get(handle::get(), &into, failure);
+        });
     }
 
     // Sets the number; what it was.
     result<std::int64_t> swap(std::int64_t number) const {
         return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
-            return sprag_counter_swap(get(), number, &into, failure);
+            return sprag_counter_swap(handle::get(), number, &into, failure);
         });
     }
 
@@ -61,7 +63,7 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
     result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
         return detail::given<change>([&](change &into, sprag_error **failure) {
             const sprag_status status =
-                sprag_counter_compare_exchange(get(), expected, number, &into.number, failure);
+                sprag_counter_compare_exchange(handle::get(), expected, number, &into.number, failure);
             into.is_made = status == SPRAG_OK;
             return status;
         });
@@ -70,7 +72,7 @@ class counter : public detail::handle<sprag_counter, sprag_counter_close> {
     // Its name.
     result<std::string> name() const {
         return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
-            return sprag_counter_name(get(), text, max, size, failure);
+            return sprag_counter_name(handle::get(), text, max, size, failure);
         });
     }
 };
@@ -83,7 +85,7 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
     // Adds delta, which may be negative. Nobody knows the sum without looking at all parts.
     result<void> add(std::int64_t delta) const {
         sprag_error *failure = nullptr;
-        return detail::done(sprag_striped_counter_add(get(), delta, &failure), failure);
+        return detail::done(sprag_striped_counter_add(handle::get(), delta, &failure), failure);
     }
 
     // Adds delta if the sum is at least min and at most max; false if not, and what the counter is at is written
@@ -91,20 +93,21 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
     result<bool> add_within(std::int64_t delta, std::int64_t min, std::int64_t max,
                             std::int64_t *number = nullptr) const {
         sprag_error *failure = nullptr;
-        return detail::had(sprag_striped_counter_add_within(get(), delta, min, max, number, &failure), failure);
+        return detail::had(sprag_striped_counter_add_within(handle::get(), delta, min, max, number, &failure),
+                           failure);
     }
 
-    // The number; nothing is created by looking.
-    result<std::int64_t> number() const {
+    // The number; nothing is created by looking. (The C library's pointer is handle::get().)
+    result<std::int64_t> get() const {
         return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
-            return sprag_striped_counter_get(get(), &into, failure);
+            return sprag_striped_counter_get(handle::get(), &into, failure);
         });
     }
 
     // Sets the number; what it was.
     result<std::int64_t> swap(std::int64_t number) const {
         return detail::given<std::int64_t>([&](std::int64_t &into, sprag_error **failure) {
-            return sprag_striped_counter_swap(get(), number, &into, failure);
+            return sprag_striped_counter_swap(handle::get(), number, &into, failure);
         });
     }
 
@@ -112,7 +115,7 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
     result<change> compare_exchange(std::int64_t expected, std::int64_t number) const {
         return detail::given<change>([&](change &into, sprag_error **failure) {
             const sprag_status status =
-                sprag_striped_counter_compare_exchange(get(), expected, number, &into.number, failure);
+                sprag_striped_counter_compare_exchange(handle::get(), expected, number, &into.number, failure);
             into.is_made = status == SPRAG_OK;
             return status;
         });
@@ -121,7 +124,7 @@ class striped_counter : public detail::handle<sprag_striped_counter, sprag_strip
     // Its name.
     result<std::string> name() const {
         return detail::name([&](auto *text, std::size_t max, std::size_t *size, sprag_error **failure) {
-            return sprag_striped_counter_name(get(), text, max, size, failure);
+            return sprag_striped_counter_name(handle::get(), text, max, size, failure);
         });
     }
 };

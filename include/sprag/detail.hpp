@@ -204,7 +204,8 @@ template <class Raw, void (*End)(Raw *)> class owned {
 // Makes an open call of the C library's into one that gives a handle.
 template <class T, class Open> auto opening(Open opens) {
     return [opens](T &into, sprag_error **failure) {
-        auto *raw = into.get();
+        // Not into.get(), which is a counter's number.
+        auto *raw = into.T::handle::get();
         const sprag_status status = opens(&raw, failure);
         into = T(raw);
         return status;

@@ -320,7 +320,9 @@ class Lock:
     @overload
     def acquire(self, blocking: bool = True, timeout: _Seconds | None = None) -> Hold | None:
         """Acquires it; `None` if `blocking` is false and it can't be had at once, or its turn did not come within
-        `timeout`. Other threads run meanwhile, and Ctrl-C ends the wait with nothing held."""
+        `timeout`. Other threads run meanwhile, and Ctrl-C ends the wait with nothing held.
+
+        Keep the hold that it returns, or enter it by `with`: one that nobody has any more is released."""
 
     @overload
     def acquire_async(self, timeout: None = None) -> Coroutine[Any, Any, Hold]: ...

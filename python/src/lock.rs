@@ -203,6 +203,8 @@ impl Lock {
 impl Lock {
     /// Acquires it; `None` if `blocking` is false and it can't be had at once, or its turn did not come within
     /// `timeout`. Other threads run meanwhile, and Ctrl-C ends the wait with nothing held.
+    ///
+    /// Keep the hold that it returns, or enter it by `with`: one that nobody has any more is released.
     #[pyo3(signature = (blocking=true, timeout=None))]
     fn acquire<'py>(
         &self,

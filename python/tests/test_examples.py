@@ -38,7 +38,7 @@ def run(args: list[str], directory: Path) -> str:
 
 
 def test_each_page_shows_python() -> None:
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 8
 
 
 @pytest.mark.parametrize("block", BLOCKS)

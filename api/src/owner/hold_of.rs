@@ -148,6 +148,7 @@ mod tests {
     use crate::{Error, KeepAlive, ManualClock, Owner, Space};
     use std::future::Future;
     use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
@@ -170,6 +171,55 @@ mod tests {
         let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
         assert_eq!(waited, pid);
         status
+    }
+
+    /// Forks while a wait of the owner's asks whether to stop, and has the child go on; how the child ended.
+    fn in_child_of_a_wait(owner: &Owner, wait: impl FnOnce() -> Result<(), Error>) -> libc::c_int {
+        let mut pid = 0;
+        let stop = || {
+            let busy = owner.shared.held.lock();
+            // SAFETY: as above.
+            pid = unsafe { libc::fork() };
+            if pid == 0 {
+                // SAFETY: no memory is passed.
+                unsafe { libc::alarm(20) };
+                std::mem::forget(busy);
+            }
+            pid != 0
+        };
+        let waited = crate::interruptible(stop, wait);
+        if pid == 0 {
+            // SAFETY: as above.
+            unsafe { libc::_exit(i32::from(!matches!(waited, Err(Error::Forked)))) };
+        }
+        assert!(matches!(waited, Err(Error::Stopped)));
+        let mut status = 0;
+        // SAFETY: writes one int.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        status
+    }
+
+    #[test]
+    fn a_child_that_was_forked_in_a_wait_waits_for_no_mutex_of_an_owner() {
+        let space = Space::open("mem:").unwrap();
+        let owner = space.owner();
+        let lock = owner.lock("a").unwrap();
+        let taken = space.lock("a").unwrap().acquire().unwrap();
+        assert_eq!(in_child_of_a_wait(&owner, || lock.acquire().map(drop)), 0);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| lock.acquire().map(drop));
+            while space.inspect("a").unwrap()[0].waiters == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(in_child_of_a_wait(&owner, || lock.acquire().map(drop)), 0);
+            taken.release().unwrap();
+            first.join().unwrap().unwrap();
+        });
+        let other = space.lock("a").unwrap().acquire_shared().unwrap();
+        let mine = lock.acquire_shared().unwrap();
+        assert_eq!(in_child_of_a_wait(&owner, || mine.upgrade()), 0);
+        drop(other);
+        mine.upgrade().unwrap();
     }
 
     #[test]
@@ -234,5 +284,58 @@ mod tests {
         while valid_of_a_busy_owner(&kept) {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn who_is_behind_another_of_the_same_owner_waits_by_the_spaces_clock_and_asks_whether_to_stop()
+    {
+        let clock = ManualClock::new();
+        let space = Space::builder().clock(&clock).open("mem:").unwrap();
+        let owner = space.owner();
+        let taken = space.lock("a").unwrap().acquire().unwrap();
+        let lock = owner.lock("a").unwrap();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| lock.acquire().map(drop));
+            while !owner.shared.held.lock().contains_key(&b"a"[..]) {
+                std::thread::yield_now();
+            }
+            let is_over = AtomicBool::new(false);
+            let (stopped, asked, woken) = std::thread::scope(|changes| {
+                let woken = changes.spawn(|| {
+                    let mut woken = 0;
+                    while woken < 100 && !is_over.load(Relaxed) {
+                        woken += owner.shared.changed.notify_all();
+                        std::thread::yield_now();
+                    }
+                    woken
+                });
+                let mut asked = 0;
+                let third = || {
+                    asked += 1;
+                    asked == 3
+                };
+                let stopped = crate::interruptible(third, || lock.acquire().map(drop));
+                is_over.store(true, Relaxed);
+                (stopped, asked, woken.join().unwrap())
+            });
+            assert!(
+                woken <= asked,
+                "{woken} changes woke it, and it asked {asked} times"
+            );
+            assert!(matches!(stopped, Err(Error::Stopped)));
+
+            let (told, tells) = std::sync::mpsc::channel();
+            let lock = &lock;
+            scope.spawn(move || {
+                let behind = lock.acquire_timeout(Duration::from_millis(20));
+                told.send(behind.unwrap().is_some()).unwrap();
+            });
+            let early = tells.recv_timeout(Duration::from_millis(200));
+            assert!(early.is_err(), "the clock stands still: {early:?}");
+            clock.advance(Duration::from_millis(20));
+            assert!(!tells.recv().unwrap());
+            taken.release().unwrap();
+            first.join().unwrap().unwrap();
+        });
     }
 }

@@ -184,11 +184,18 @@ impl Inner {
 
     /// Sleeps while `word` is `seen`, for `sleep_ns` of region time at most.
     pub(crate) fn sleep_on(&self, word: &Half, seen: u32, sleep_ns: u64) {
-        let mut timeout = Duration::from_nanos(sleep_ns);
-        if self.clock.is_manual() {
-            timeout = timeout.min(MANUAL_CLOCK_POLL);
-        }
+        let timeout = self.longest_sleep(sleep_ns);
         futex::wait(word.as_atomic(), seen, timeout, self.reach());
+    }
+
+    /// For how long one may sleep who waits for `region_ns` of region time at most, before looking at the clock again.
+    pub(crate) fn longest_sleep(&self, region_ns: u64) -> Duration {
+        let longest = Duration::from_nanos(region_ns);
+        if self.clock.is_manual() {
+            longest.min(MANUAL_CLOCK_POLL)
+        } else {
+            longest
+        }
     }
 
     #[cold]

@@ -354,7 +354,7 @@ static void options_are_read_for_their_size(void)
     EXPECT(SPRAG_OK, sprag_lock_open(space_out, "a", 1, 0, &elsewhere, NULL));
     acquire.owner = owner;
     FAILS(SPRAG_ERROR_UNSUPPORTED, NULL,
-          "an owner of another space does not go with mem:; make one with this space's own owner()",
+          "an owner of another space does not go with mem:; make one of this space",
           sprag_lock_acquire_with(elsewhere, &acquire, &hold, error));
     sprag_lock_close(elsewhere);
     sprag_space_close(space_out);

@@ -12,7 +12,7 @@ namespace {
 void plain() {
     const still_space of;
     const auto stock = need(of.space.counter("stock"));
-    CHECK(need(stock.number()) == 0 && need(stock.name()) == "stock");
+    CHECK(need(stock.get()) == 0 && need(stock.name()) == "stock");
     CHECK(need(stock.add(5)) == 5 && need(stock.add(-2)) == 3);
     const auto taken = need(stock.add_within(-3, 0, INT64_MAX));
     CHECK(taken && taken.number == 0);
@@ -23,15 +23,15 @@ void plain() {
     const auto exchanged = need(stock.compare_exchange(9, 10));
     CHECK(exchanged && exchanged.number == 9);
     const auto differs = need(stock.compare_exchange(9, 11));
-    CHECK(!differs && differs.number == 10 && need(stock.number()) == 10);
+    CHECK(!differs && differs.number == 10 && need(stock.get()) == 10);
     CHECK(is_error(stock.add(INT64_MAX), SPRAG_ERROR_COUNTER_OVERFLOW));
 }
 
 void striped() {
     const still_space of;
     const auto stock = need(of.space.striped_counter("stock"));
-    CHECK(stock.add(5) && stock.add(-2) && need(stock.number()) == 3);
-    CHECK(need(need(of.space.counter("stock")).number()) == 3);
+    CHECK(stock.add(5) && stock.add(-2) && need(stock.get()) == 3);
+    CHECK(need(need(of.space.counter("stock")).get()) == 3);
     CHECK(need(stock.add_within(-3, 0, 10)));
     std::int64_t at = -1;
     CHECK(!need(stock.add_within(-1, 0, 10, &at)) && at == 0);
@@ -62,7 +62,7 @@ void moved_from() {
     auto counter = need(of.space.counter("a"));
     const auto counter_2 = std::move(counter);
     CHECK(is_error(counter.add(1), SPRAG_ERROR_NULL, "counter") &&
-          is_error(counter.number(), SPRAG_ERROR_NULL, "counter"));
+          is_error(counter.get(), SPRAG_ERROR_NULL, "counter"));
     auto fence = need(of.space.fence("a"));
     const auto fence_2 = std::move(fence);
     CHECK(is_error(fence.admit(1), SPRAG_ERROR_NULL, "fence") && fence.highest() == 0);

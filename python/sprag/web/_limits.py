@@ -26,38 +26,40 @@ class Limit:
     """A limit for requests: how many of each key, and of which requests.
 
     `Limit("login", "5/minute", paths=["/login"], methods=["POST"])` is five attempts a minute from each client.
+
+    - `name`: the limiter's name in the space, and the policy's in header fields: printable ASCII. Applications that
+      name it alike in one space share it.
+    - `rate`: the limit, as `Space.limiter` takes it: `"100/minute"`.
+    - `key`: whom a request counts for: a function of the request, or one key for all; the client's address if
+      nothing is said. A function's `None` means that the limit is not for this request. Keys of more than
+      `KEY_BYTES_MAX` bytes are hashed.
+    - `cost`: how much a request takes: a number, or a function of the request.
+    - `burst`: how much may be taken at once, if not as much as the rate's number.
+    - `window`: counts in windows, `"fixed"` or `"sliding"`, instead of by token bucket.
+    - `paths`: for which paths it is, all together; every path if none is given. `*` stands for a segment or a part
+      of one, `**` for anything; or compiled expressions, for the whole path. A slash at the end may be there or not.
+    - `methods`: for which methods it is, all if none is given. `GET` is `HEAD` too.
+    - `update`: whether a limiter of this name that is there with another limit gets this one, as after a
+      deployment. If not, that is an error.
+    - `advertise`: whether clients are told of it by name. A limit over all of them tells what the service can bear.
+    - `partition_key`: the parameter `pk` of header fields, which tells clients which of their quotas this is.
+      Nothing confidential.
+    - `unit`: the parameter `qu`, if it is not requests that are counted: `"content-bytes"`.
     """
 
     name: str
-    """The limiter's name in the space, and the policy's in header fields: printable ASCII. Applications that name
-    it alike in one space share it."""
     rate: str
-    """The limit, as `Space.limiter` takes it: `"100/minute"`."""
     _: KW_ONLY
     key: KeyFunction | Key = client_address()
-    """Whom a request counts for: a function of the request, or one key for all. A function's `None` means that the
-    limit is not for this request. Keys of more than `KEY_BYTES_MAX` bytes are hashed."""
     cost: int | Callable[[Request], int] = 1
-    """How much a request takes: a number, or a function of the request."""
     burst: int | None = None
-    """How much may be taken at once, if not as much as the rate's number."""
     window: Literal["fixed", "sliding"] | None = None
-    """Counts in windows instead of by token bucket."""
     paths: Sequence[Path] = ()
-    """For which paths it is, all if none is given: `*` stands for a segment or a part of one, `**` for anything;
-    or compiled expressions, for the whole path. A slash at the end may be there or not."""
     methods: Sequence[str] = ()
-    """For which methods it is, all if none is given. `GET` is `HEAD` too."""
     update: bool = True
-    """Whether a limiter of this name that is there with another limit gets this one, as after a deployment. If
-    not, that is an error."""
     advertise: bool = True
-    """Whether clients are told of it by name. A limit over all of them tells what the service can bear."""
     partition_key: Callable[[Request], bytes | None] | None = None
-    """The parameter `pk` of header fields, which tells clients which of their quotas this is. Nothing
-    confidential."""
     unit: str | None = None
-    """The parameter `qu`, if it is not requests that are counted: `"content-bytes"`."""
 
     def __post_init__(self) -> None:
         check_string("name", self.name)
