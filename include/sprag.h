@@ -75,7 +75,8 @@ extern "C" {
  * VERSION
  *
  * The version that a program is built with is in the macros; the one that it runs with, sprag_version() tells.
- * Within a major version, and before 1 within a minor one, a program built with an older one runs with a newer one.
+ * A program that was built with an earlier version of the same first number runs with a later one: the name by which
+ * programs find the shared library changes with that number alone.
  */
 
 // The version's first number.

@@ -78,7 +78,9 @@ fn generate(workspace: &Workspace) -> Result<String, String> {
     for section in SECTIONS {
         let file = format!("ffi/src/{section}.rs");
         let source = workspace.read(&file)?;
-        titles.extend([" *     ", title(&source), "\n"]);
+        let title =
+            title(&source).ok_or_else(|| format!("{file} must begin with `//! # TITLE`"))?;
+        titles.extend([" *     ", title, "\n"]);
         sections.push('\n');
         sections.push_str(&introduction(&source));
         sections.push_str(&declarations(workspace, &file, &source)?);
@@ -93,9 +95,8 @@ fn generate(workspace: &Workspace) -> Result<String, String> {
 const LISTED: &str = " * SECTIONS\n";
 
 /// The section's title.
-fn title(source: &str) -> &str {
-    let first = source.lines().next().unwrap_or_default();
-    first.strip_prefix("//! # ").unwrap_or(first)
+fn title(source: &str) -> Option<&str> {
+    source.lines().next()?.strip_prefix("//! # ")
 }
 
 /// The section's text: the file's own documentation.
