@@ -140,7 +140,7 @@ fn try_asked(engine: &Engine, asked: &Asked<'_>, me: SessionId, now_ns: u64) -> 
         let attempt =
             engine.try_acquire_permits(&semaphore, amount, capacity, me, now_ns, asked.lease_ns);
         let bounds = [
-            ("capacity", (1..=CAPACITY_MAX).contains(&capacity)),
+            ("permits", (1..=CAPACITY_MAX).contains(&capacity)),
             ("permits", (1..=capacity).contains(&amount)),
             ("lease (ns)", lease),
         ];
