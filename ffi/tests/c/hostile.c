@@ -538,6 +538,13 @@ static void every_function_is_tried_with_wrong_arguments(void)
     CHECK(functions > 100);
 }
 
+static void the_version_is_the_headers(void)
+{
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", SPRAG_VERSION_MAJOR, SPRAG_VERSION_MINOR, SPRAG_VERSION_PATCH);
+    EXPECT_TEXT(version, sprag_version());
+}
+
 /* A number alone would be an int. */
 static void constants_have_their_width(void)
 {
@@ -560,6 +567,7 @@ int main(void)
     RUN(what_only_one_kind_can_do_says_so);
     RUN(handles_are_closed_in_any_order);
     RUN(every_status_has_a_text);
+    RUN(the_version_is_the_headers);
     RUN(every_function_is_tried_with_wrong_arguments);
     RUN(constants_have_their_width);
     close_all();

@@ -239,9 +239,9 @@ static void numbers_have_bounds(void)
     static char result[SPRAG_RESULT_BYTES_MAX + 1];
     size_t len = 0;
 
-    FAILS(SPRAG_ERROR_OUT_OF_RANGE, "capacity", "capacity is 0; it must be 1 to 16777215",
+    FAILS(SPRAG_ERROR_OUT_OF_RANGE, "permits", "permits is 0; it must be 1 to 16777215",
           sprag_semaphore_open(space, "t", 1, 0, 0, &semaphore_out, error));
-    FAILS(SPRAG_ERROR_OUT_OF_RANGE, "capacity", "capacity is 16777216; it must be 1 to 16777215",
+    FAILS(SPRAG_ERROR_OUT_OF_RANGE, "permits", "permits is 16777216; it must be 1 to 16777215",
           sprag_semaphore_open(space, "t", 1, 1 << 24, 0, &semaphore_out, error));
     EXPECT(SPRAG_ERROR_OUT_OF_RANGE, sprag_semaphore_open(space, "t", 1, 3, 1, &semaphore_out, NULL));
     EXPECT(SPRAG_ERROR_OUT_OF_RANGE, sprag_semaphore_acquire(semaphore, 0, 0, &hold, NULL));

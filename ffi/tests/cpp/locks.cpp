@@ -28,8 +28,10 @@ void waiting() {
     std::thread waits_for([&] { CHECK(need(lock.acquire_for(sprag::forever)).has_value()); });
     const auto first = hold.token();
     std::uint32_t waiters = 0;
-    while (waiters < 2)
+    while (waiters < 2) {
         need(lock.peek([&](const sprag_lock_info &of) { waiters = of.waiters; }));
+        std::this_thread::yield();
+    }
     need(hold.release());
     waits.join();
     waits_for.join();

@@ -46,8 +46,10 @@ void waiting() {
     auto hold = need(pool.acquire());
     std::thread waits([&] { CHECK(need(pool.acquire()).is_valid()); });
     std::uint32_t waiters = 0;
-    while (waiters == 0)
+    while (waiters == 0) {
         need(pool.peek([&](const sprag_semaphore_info &of) { waiters = of.waiters; }));
+        std::this_thread::yield();
+    }
     need(hold.release());
     waits.join();
     CHECK(need(pool.acquire_for(sprag::forever)).has_value());
