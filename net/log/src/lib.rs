@@ -1,0 +1,1 @@
+//! The durable half of a consensus node.

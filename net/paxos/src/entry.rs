@@ -1,0 +1,56 @@
+//! What is agreed on: an entry for each slot of the log.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ballot::Ballot;
+
+/// A place in the log: 1 and up. Each slot is one decision, made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u64);
+
+impl Slot {
+    /// Before the first slot.
+    pub const NONE: Slot = Slot(0);
+
+    /// The slot after this one.
+    #[must_use]
+    pub fn next(self) -> Slot {
+        Slot(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.0)
+    }
+}
+
+/// What a slot may be decided to hold. Its bytes are shared, never copied from peer to peer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Entry {
+    /// Nothing: fills a slot that nobody may have a value for.
+    Noop,
+    /// What clients asked for, opaque here.
+    Commands(Arc<[u8]>),
+}
+
+/// An entry accepted in a ballot: what an acceptor remembers of a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vote {
+    /// The ballot that proposed it.
+    pub ballot: Ballot,
+    /// What it proposed.
+    pub entry: Entry,
+}
+
+/// What an acceptor knows of a slot when it answers a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It accepted nothing there.
+    Never,
+    /// The last that it accepted.
+    Accepted(Vote),
+    /// It may have accepted something in a ballot up to this one, and cannot read it any more: neither of the above.
+    Unknown(Ballot),
+}
