@@ -1,1 +1,2 @@
 //! A whole cluster in one thread.
+pub mod history;
