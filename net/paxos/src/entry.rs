@@ -36,7 +36,7 @@ pub enum Entry {
 }
 
 /// An entry accepted in a ballot: what an acceptor remembers of a slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Vote {
     /// The ballot that proposed it.
     pub ballot: Ballot,
@@ -45,7 +45,7 @@ pub struct Vote {
 }
 
 /// What an acceptor knows of a slot when it answers a candidate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// It accepted nothing there.
     Never,

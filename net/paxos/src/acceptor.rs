@@ -1,0 +1,88 @@
+//! The acceptor: what a voter has promised and accepted. Its whole memory is durable.
+
+use std::collections::BTreeMap;
+
+use crate::ballot::Ballot;
+use crate::entry::{Answer, Entry, Slot, Vote};
+use crate::simulation::{Bug, planted};
+
+/// What a voter remembers.
+///
+/// ```text
+///   Prepare b   b <  promised   refused
+///               b >= promised   promised = b                            then Promise, once durable
+///   Accept b    b <  promised   refused
+///               b >= promised   promised = b, vote of the slot = (b, v)  then Accepted, once durable
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Acceptor {
+    promised: Ballot,
+    answers: BTreeMap<Slot, Answer>,
+}
+
+/// A ballot was below the promise, which is this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLate(pub Ballot);
+
+impl Acceptor {
+    /// What a disk gave back. Whoever accepted in a ballot has promised it, whatever else is remembered.
+    pub fn recovered(promised: Ballot, answers: BTreeMap<Slot, Answer>) -> Self {
+        let highest = answers.values().map(|answer| match answer {
+            Answer::Never => Ballot::NONE,
+            Answer::Accepted(vote) => vote.ballot,
+            Answer::Unknown(ballot) => *ballot,
+        });
+        let promised = highest.fold(promised, Ballot::max);
+        Self { promised, answers }
+    }
+
+    /// The ballot below which nothing is accepted any more.
+    pub fn promised(&self) -> Ballot {
+        self.promised
+    }
+
+    /// What it knows of `slot`.
+    pub fn answer(&self, slot: Slot) -> Answer {
+        self.answers.get(&slot).cloned().unwrap_or(Answer::Never)
+    }
+
+    /// The last that it accepted in `slot`, where that can be read.
+    pub fn vote(&self, slot: Slot) -> Option<&Vote> {
+        match self.answers.get(&slot)? {
+            Answer::Accepted(vote) => Some(vote),
+            Answer::Never | Answer::Unknown(_) => None,
+        }
+    }
+
+    /// All that it accepted, by slot.
+    pub fn answers(&self) -> &BTreeMap<Slot, Answer> {
+        &self.answers
+    }
+
+    /// Promises `ballot`; whether that is new. The same ballot may be promised again: a Promise can be lost.
+    pub fn promise(&mut self, ballot: Ballot) -> Result<bool, TooLate> {
+        if ballot < self.promised {
+            return Err(TooLate(self.promised));
+        }
+        let is_new = ballot > self.promised;
+        self.promised = ballot;
+        Ok(is_new)
+    }
+
+    /// Accepts `entry` in `slot`; whether that is new, as it isn't when the Accept came twice.
+    pub fn accept(&mut self, ballot: Ballot, slot: Slot, entry: &Entry) -> Result<bool, TooLate> {
+        if ballot < self.promised && !planted(Bug::AcceptsBelowThePromise) {
+            return Err(TooLate(self.promised));
+        }
+        if !planted(Bug::AcceptLeavesThePromise) {
+            self.promised = ballot;
+        }
+        let vote = Vote {
+            ballot,
+            entry: entry.clone(),
+        };
+        let is_new = self.vote(slot) != Some(&vote);
+        self.answers.insert(slot, Answer::Accepted(vote));
+        Ok(is_new)
+    }
+}

@@ -1,0 +1,68 @@
+//! What the simulator needs inside: bugs that it can plant, and marks that say which states were reached. Without the
+//! feature `simulation` no bug is ever planted and no mark kept: both are nothing at all.
+
+mod bug;
+mod mark;
+
+pub use bug::Bug;
+pub use mark::Mark;
+
+#[cfg(feature = "simulation")]
+pub use switched::{Marks, plant, planted, reach, reached};
+
+#[cfg(feature = "simulation")]
+mod switched {
+    use std::cell::Cell;
+
+    use super::{Bug, Mark};
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+        static REACHED: Cell<Marks> = const { Cell::new(Marks(0)) };
+    }
+
+    /// A set of marks.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Marks(u128);
+
+    impl Marks {
+        /// Whether `mark` is in it.
+        pub fn contains(self, mark: Mark) -> bool {
+            self.0 & (1 << mark as u32) != 0
+        }
+    }
+
+    /// Plants `bug` in all that this thread runs from now on, or none.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+    }
+
+    /// Whether `bug` is planted in this thread.
+    #[inline]
+    pub fn planted(bug: Bug) -> bool {
+        PLANTED.get() == Some(bug)
+    }
+
+    /// Notes that this thread reached `mark`.
+    #[inline]
+    pub fn reach(mark: Mark) {
+        REACHED.set(Marks(REACHED.get().0 | 1 << mark as u32));
+    }
+
+    /// The marks that this thread reached since the last call.
+    pub fn reached() -> Marks {
+        REACHED.take()
+    }
+}
+
+/// No bug is ever planted.
+#[cfg(not(feature = "simulation"))]
+#[inline(always)]
+pub const fn planted(_bug: Bug) -> bool {
+    false
+}
+
+/// No mark is kept.
+#[cfg(not(feature = "simulation"))]
+#[inline(always)]
+pub const fn reach(_mark: Mark) {}

@@ -1,0 +1,51 @@
+//! The bugs that can be planted, each a mistake that somebody made or could make.
+
+macro_rules! bugs {
+    ($($(#[$meta:meta])* $name:ident = $text:literal),* $(,)?) => {
+        /// A bug that can be planted: one condition or line of the code changed. The simulator must find each.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Bug { $($(#[$meta])* $name),* }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &[Bug] = &[$(Bug::$name),*];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(Bug::$name => $text),* }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A promise that comes twice counts for another voter too.
+    PromiseCountedTwice = "promise-counted-twice",
+    /// A promise of an earlier ballot of the same proposer counts in this one.
+    PromiseOfAnotherBallotCounted = "promise-of-another-ballot-counted",
+    /// The first vote told is taken, not that of the highest ballot.
+    FirstAnswerTaken = "first-answer-taken",
+    /// The proposer's own value is proposed, whatever the promises say.
+    OwnValueOverTheBound = "own-value-over-the-bound",
+    /// An answer that can't be read any more counts as never.
+    UnknownTreatedAsNever = "unknown-treated-as-never",
+    /// An acceptance of an earlier ballot of the same proposer counts in this one.
+    AcceptedOfAnotherBallotCounted = "accepted-of-another-ballot-counted",
+    /// The first acceptance chooses.
+    ChosenWithoutAQuorum = "chosen-without-a-quorum",
+    /// An Accept below the promise is accepted.
+    AcceptsBelowThePromise = "accepts-below-the-promise",
+    /// An Accept above the promise leaves the promise where it was.
+    AcceptLeavesThePromise = "accept-leaves-the-promise",
+    /// A promise leaves before it is durable.
+    PromiseBeforeDurable = "promise-before-durable",
+    /// An acceptance leaves before it is durable.
+    AcceptedBeforeDurable = "accepted-before-durable",
+    /// The proposer counts its own acceptance before it is durable.
+    OwnVoteBeforeDurable = "own-vote-before-durable",
+    /// A ballot is used before it is durable that it was: after a restart it is used again.
+    BallotReusedAfterRestart = "ballot-reused-after-restart",
+    /// A Commit decides whatever was accepted in the slot, of another ballot too.
+    CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
+}
