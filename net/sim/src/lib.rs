@@ -1,2 +1,3 @@
 //! A whole cluster in one thread.
+
 pub mod history;

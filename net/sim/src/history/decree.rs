@@ -33,6 +33,14 @@ impl Model for Decree {
         (after, after)
     }
 
+    // Told of another value than its own, a proposal came after that one.
+    fn only_reads(operation: &DecreeOperation, outcome: &Option<u64>) -> bool {
+        match operation {
+            DecreeOperation::Propose(value) => *outcome != Some(*value),
+            DecreeOperation::Learn => true,
+        }
+    }
+
     fn writes(operation: &DecreeOperation) -> Option<u64> {
         match operation {
             DecreeOperation::Propose(value) => Some(*value),

@@ -21,6 +21,11 @@ pub trait Model: Copy + Debug + Eq {
     /// The state after the operation, and its outcome.
     fn apply(state: &Self::State, operation: &Self::Operation) -> (Self::State, Self::Outcome);
 
+    /// Whether an operation with this outcome changes nothing, in whatever state it gave it. `false` claims nothing.
+    fn only_reads(_operation: &Self::Operation, _outcome: &Self::Outcome) -> bool {
+        false
+    }
+
     /// The value that the operation may store, if it is one that no other operation on the key stores, and if what
     /// any operation does to the rest of the state depends on no stored value. `None` claims nothing.
     fn writes(_operation: &Self::Operation) -> Option<u64> {
@@ -69,6 +74,14 @@ impl<M: Model> Known<M> {
             Self::Outcome(known) => known == outcome,
             Self::Leaves(known) => known == after,
             Self::Nothing => true,
+        }
+    }
+
+    /// Whether it is known that the operation changes nothing, wherever it stands.
+    pub(super) fn only_reads(&self, operation: &M::Operation) -> bool {
+        match self {
+            Self::Outcome(outcome) => M::only_reads(operation, outcome),
+            Self::Leaves(_) | Self::Nothing => false,
         }
     }
 }

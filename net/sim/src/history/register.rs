@@ -1,5 +1,7 @@
 //! One stored value with its version.
 
+use std::fmt::{self, Debug, Formatter};
+
 use super::{Known, Model};
 
 /// A versioned register. Each write raises the version by one.
@@ -7,7 +9,7 @@ use super::{Known, Model};
 pub struct Register;
 
 /// What a [`Register`] holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cell {
     /// How many writes there have been; 0 before the first.
     pub version: u64,
@@ -46,6 +48,16 @@ pub enum RegisterOutcome {
     Swapped(Cell),
 }
 
+/// As tables show it.
+impl Debug for Cell {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        match self.value {
+            Some(value) => write!(f, "{value} version {}", self.version),
+            None => write!(f, "nothing"),
+        }
+    }
+}
+
 impl Model for Register {
     type State = Cell;
     type Operation = RegisterOperation;
@@ -74,6 +86,13 @@ impl Model for Register {
             }
             RegisterOperation::Swap(value) => (written(value), RegisterOutcome::Swapped(*cell)),
         }
+    }
+
+    fn only_reads(_: &RegisterOperation, outcome: &RegisterOutcome) -> bool {
+        matches!(
+            outcome,
+            RegisterOutcome::Found(_) | RegisterOutcome::Refused(_)
+        )
     }
 
     fn writes(operation: &RegisterOperation) -> Option<u64> {

@@ -5,8 +5,9 @@
 //! those not yet placed. A configuration that was met before isn't entered again. Beyond that, without changing
 //! the verdict:
 //!
-//! - *Read at once.* An operation that fits and changes nothing is placed now, with no alternative: in any order that goes on from
-//!   here it can be moved to the front, where it may stand, and the others see the same states.
+//! - *Read at once.* An operation that fits and whose outcome says that it changes nothing, wherever it stands, is placed
+//!   now, with no alternative: in any order that goes on from here it can be moved to the front, where it may stand,
+//!   and the others see the same states.
 //! - *Without effect, without mention.* An unknown operation that changes nothing isn't placed: taking it out of an
 //!   order changes nothing either. Nor is one placed after the last operation that must be.
 //! - *Equals in turn.* Of equal unknown operations the one invoked first goes first: in any order, exchanging it
@@ -146,7 +147,7 @@ impl<'a, M: Model> Place<'a, M> {
             let (after, outcome) = M::apply(state, &candidate.operation);
             if candidate.known.fits(&outcome, &after) {
                 let choice = (Choice::Definite(index), after);
-                if choice.1 == *state {
+                if candidate.known.only_reads(&candidate.operation) {
                     return vec![choice];
                 }
                 definite.push(choice);

@@ -19,8 +19,8 @@ pub struct Violation<M: Model> {
     /// Operations whose outcomes contradict each other, whatever the other calls did and returned; by invocation. None can be
     /// left out, unless finding that took too many steps.
     pub contradiction: Vec<Call<M>>,
-    /// An order that explains every response before the culprit's; empty if finding it took too many steps.
-    pub prefix: Vec<Step<M>>,
+    /// An order that explains every response before the culprit's; `None` if finding it took too many steps.
+    pub prefix: Option<Vec<Step<M>>>,
     /// The operation whose response no order explains.
     pub culprit: Call<M>,
 }
@@ -52,13 +52,13 @@ pub(super) fn explain<M: Model>(
     responses.sort_unstable();
     // Up to `explained` responses an order exists, or is too hard to find; up to `unexplained` none does.
     let (mut explained, mut unexplained) = (0, responses.len());
-    let mut prefix = Vec::new();
+    let mut prefix = Some(Vec::new());
     while explained + 1 < unexplained {
         let middle = usize::midpoint(explained, unexplained);
         let part = up_to(observed, responses[middle - 1].0);
         match search(&Problem::new(&part), &mut steps_max.clone()) {
-            Found::Order(order) => (explained, prefix) = (middle, order),
-            Found::GaveUp => (explained, prefix) = (middle, Vec::new()),
+            Found::Order(order) => (explained, prefix) = (middle, Some(order)),
+            Found::GaveUp => (explained, prefix) = (middle, None),
             Found::Nothing => unexplained = middle,
         }
     }
@@ -71,7 +71,7 @@ pub(super) fn explain<M: Model>(
             .into_iter()
             .map(|call| calls[call].clone())
             .collect(),
-        prefix: replay(calls, &prefix),
+        prefix: prefix.map(|order| replay(calls, &order)),
         culprit: calls[culprit].clone(),
     }
 }
@@ -145,26 +145,23 @@ impl<M: Model> Display for Violation<M> {
         let others = calls - contradiction.len();
         writeln!(
             f,
-            "Key {key} is not linearizable. Whatever its other {others} operations did, no order of these"
+            "Key {key} is not linearizable: whatever its other {others} operations did,"
         )?;
-        writeln!(f, "returns what they returned:")?;
+        writeln!(f, "no order gives these outcomes:")?;
         let rows = contradiction
             .iter()
             .map(|call| cells(call, String::new()))
             .collect();
         table(f, rows, "")?;
+        let Some(prefix) = prefix else { return Ok(()) };
         let shown = &prefix[prefix.len().saturating_sub(ROWS_MAX)..];
+        let of = prefix.len();
         writeln!(
             f,
-            "An order of all that had returned before the last of them did (its last {} operations of {}),",
-            shown.len(),
-            prefix.len()
+            "An order of {of} operations explains all responses before; it ends with:"
         )?;
-        writeln!(f, "which that one can't be part of:")?;
-        let mut rows: Vec<_> = shown
-            .iter()
-            .map(|step| cells(&step.call, format!("{:?}", step.after)))
-            .collect();
+        let step = |step: &Step<M>| cells(&step.call, format!("{:?}", step.after));
+        let mut rows: Vec<_> = shown.iter().map(step).collect();
         rows.push(cells(culprit, "impossible".to_owned()));
         table(f, rows, "state after")
     }
