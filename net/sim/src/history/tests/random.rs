@@ -174,22 +174,22 @@ pub(super) fn bend<M: Chance>(rng: &mut Rng, rows: &mut [Row<M>]) {
         .iter()
         .map(|row| row.returned.as_ref().map_or(0, |(at, _)| *at))
         .max();
-    let change = rng.u8(0..8);
+    let change = rng.u8(0..10);
     let (before, bent) = (rows[other].clone(), &mut rows[index]);
     match (change, &mut bent.returned) {
-        (0 | 1, Some((_, outcome))) => *outcome = M::outcome(rng, &bent.operation, stored),
-        (2, Some((at, _))) => *at = rng.u64(bent.invoked_at..=*at),
-        (3, Some((at, _))) => bent.invoked_at = rng.u64(bent.invoked_at..=*at),
-        (4, Some((at, _))) => {
+        (0..4, Some((_, outcome))) => *outcome = M::outcome(rng, &bent.operation, stored),
+        (4, Some((at, _))) => *at = rng.u64(bent.invoked_at..=*at),
+        (5, Some((at, _))) => bent.invoked_at = rng.u64(bent.invoked_at..=*at),
+        (6, Some((at, _))) => {
             let length = *at - bent.invoked_at;
             bent.invoked_at = rng.u64(0..=end.unwrap_or(0));
             *at = bent.invoked_at + length;
         }
-        (5, _) if discriminant(&before.operation) == discriminant(&bent.operation) => {
+        (7, _) if discriminant(&before.operation) == discriminant(&bent.operation) => {
             rows[other].operation = std::mem::replace(&mut bent.operation, before.operation);
         }
-        (6, returned) => *returned = None,
-        (7, returned @ None) => {
+        (8, returned) => *returned = None,
+        (9, returned @ None) => {
             let at = bent.invoked_at + rng.u64(0..=end.unwrap_or(0));
             *returned = Some((at, M::outcome(rng, &bent.operation, stored)));
         }
@@ -272,7 +272,7 @@ fn agree<M: Chance + Debug>(histories: u64, calls: usize, decide: fn(&[Row<M>]) 
     for seed in 0..histories {
         let mut rng = Rng::with_seed(seed);
         let shape = Shape {
-            calls: rng.usize(2..=calls),
+            calls: rng.usize(3..=calls),
             clients: rng.usize(2..=4),
             unknown: rng.u8(0..50),
             pause_max: rng.u64(1..=4),
@@ -283,7 +283,7 @@ fn agree<M: Chance + Debug>(histories: u64, calls: usize, decide: fn(&[Row<M>]) 
             "seed {seed}: an atomic object, and yet {rows:#?}"
         );
         compare(&rows, true, seed);
-        for _ in 0..rng.u8(1..=4) {
+        for _ in 0..rng.u8(1..=6) {
             bend(&mut rng, &mut rows);
         }
         let expected = decide(&rows);
