@@ -1,13 +1,16 @@
 //! A whole cluster in one thread, from one seed, under every fault that it must bear; and the checks of what it did.
 
+mod ask;
 mod chance;
 mod client;
 mod clock;
+mod command;
 mod fault;
+pub mod history;
 mod host;
 mod invariant;
 mod journal;
-mod judge;
+mod machine;
 mod network;
 mod node;
 mod plan;
