@@ -31,7 +31,8 @@ fn main() -> ExitCode {
         looks_inside: true,
     };
     let mut marks = vec![0; Mark::ALL.len()];
-    let (mut asked, mut answered, mut events, mut restarts, mut decided) = (0, 0, 0, 0, 0);
+    let (mut asked, mut answered, mut events, mut restarts, mut decided, mut elections) =
+        (0, 0, 0, 0, 0, 0);
     for seed in arguments.from..arguments.from + arguments.seeds {
         let report = sprag_sim::run(seed, &setup);
         for (count, mark) in marks.iter_mut().zip(Mark::ALL) {
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         events += report.events;
         restarts += report.tally.restarts;
         decided += report.tally.decided;
+        elections += report.tally.elections;
         if let Some(failure) = report.failure {
             println!(
                 "seed {seed}: {failure:?} {} strikes {} events",
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "asked {asked} answered {answered} events {events} restarts {restarts} decided {decided}"
+        "asked {asked} answered {answered} events {events} restarts {restarts} decided {decided} elections {elections}"
     );
     for (count, mark) in marks.iter().zip(Mark::ALL) {
         println!("{count:>6} {}", mark.name());

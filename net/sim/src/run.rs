@@ -62,12 +62,11 @@ fn go(seed: u64, setup: &Setup, plan: Plan, faults: Faults, keeps_tail: bool) ->
     let ended = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
     simulation::plant(None);
     let failure = match ended {
-        Ok(Ok(())) => crate::judge::judge(&world).err(),
+        Ok(Ok(())) => world.judge().err(),
         Ok(Err(failure)) => Some(failure),
         Err(panic) => Some(Failure::Crash(text_of(panic.as_ref()))),
     };
     let mut tally = world.tally.clone();
-    tally.asked = world.calls().count() as u64;
     tally.decided = world.frontier.0;
     Report {
         failure,
