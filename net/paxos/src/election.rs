@@ -70,7 +70,7 @@ impl Replica {
     /// What a Prepare rests on: that the ballot is never used again, whatever happens.
     fn own_promise(&self) -> Ticket {
         match self.role {
-            Role::Candidate(_) if !planted(Bug::BallotReusedAfterRestart) => self.last_ticket,
+            Role::Candidate(_) if !planted(Bug::BallotReusedAfterRestart) => self.last_urgent,
             _ => Ticket::NONE,
         }
     }
@@ -174,7 +174,7 @@ impl Replica {
         let after = if is_early {
             Ticket::NONE
         } else {
-            self.last_ticket
+            self.last_urgent
         };
         let promise = Message::Promise {
             ballot,

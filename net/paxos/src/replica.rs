@@ -165,8 +165,9 @@ pub struct Replica {
     pub(crate) highest: Ballot,
     /// How many commands it was ever given.
     pub(crate) proposals: u64,
-    pub(crate) last_ticket: Ticket,
-    last_urgent: Ticket,
+    last_ticket: Ticket,
+    /// The last that something waits for: what leaves rests on no later one, which may never be synced.
+    pub(crate) last_urgent: Ticket,
     durable: Ticket,
     /// What is decided, to be put on record once all of it is durable.
     hint: Option<(Ticket, Slot)>,

@@ -92,13 +92,19 @@ impl Replica {
         if ballot > self.acceptor.promised() {
             reach(Mark::AcceptAboveThePromise);
         }
+        // Something else than what is decided comes from a ballot that nobody else takes part in any more. Accepted, it would
+        // be harmless to others; but on record it would look like what was decided last.
+        let held = self.learner.entry(&self.acceptor, slot);
+        if held.is_some_and(|held| held != entry) {
+            reach(Mark::AcceptOfAnotherThanDecided);
+            return;
+        }
         match self.acceptor.accept(ballot, slot, entry) {
             Err(TooLate(_)) => {
                 reach(Mark::AcceptRefused);
                 self.refuse(from, ballot);
             }
             Ok(is_new) => {
-                self.assert_decided(slot, entry);
                 if is_new {
                     let entry = entry.clone();
                     let vote = Vote { ballot, entry };
@@ -115,7 +121,7 @@ impl Replica {
                 let after = if is_early {
                     Ticket::NONE
                 } else {
-                    self.last_ticket
+                    self.last_urgent
                 };
                 self.send(after, from, Message::Accepted { ballot, slot });
                 if !is_own {
@@ -218,16 +224,6 @@ impl Replica {
         if let Some(entry) = self.learner.entry(&self.acceptor, slot).cloned() {
             self.output(Ticket::NONE, Effect::Decided { slot, entry });
         }
-    }
-
-    /// What is decided is never proposed to be something else. If it is, this voter or another has gone wrong, and to go on
-    /// would make it worse.
-    fn assert_decided(&self, slot: Slot, entry: &Entry) {
-        let decided = self.learner.entry(&self.acceptor, slot);
-        assert!(
-            decided.is_none_or(|decided| decided == entry),
-            "{slot} is decided, and another entry is proposed for it",
-        );
     }
 
     /// A leader's beat: it makes sure that it is heard and hears, and that its disk goes on; and sends again what was lost.

@@ -15,6 +15,8 @@ struct Arguments {
     #[arg(long)]
     nodes: Option<usize>,
     #[arg(long)]
+    tail: bool,
+    #[arg(long)]
     bug: Option<String>,
 }
 
@@ -50,6 +52,11 @@ fn main() -> ExitCode {
                 report.struck.len(),
                 report.events
             );
+            if arguments.tail {
+                let again = sprag_sim::replay(seed, &setup, &report.struck);
+                println!("{:?} {}", again.failure, again.hash == report.hash);
+                for line in again.tail { println!("{}", line.chars().take(400).collect::<String>()); }
+            }
             if bug.is_some() {
                 break;
             }

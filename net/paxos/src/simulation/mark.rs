@@ -82,6 +82,8 @@ marks! {
     AcceptAboveThePromise = "accept above the promise",
     /// An Accept came for a slot too far after what was known to be decided.
     AcceptTooFarAhead = "accept too far ahead",
+    /// An Accept came for a decided slot, of an old ballot that proposed something else.
+    AcceptOfAnotherThanDecided = "accept of another than the decided",
     /// An Accept was sent again.
     AcceptSentAgain = "accept sent again",
     /// An Accepted of an earlier ballot came.
