@@ -369,7 +369,7 @@ impl Replica {
             leader.wrote(now_ns, self.durable, last_urgent);
         }
         if let Some((after, decided)) = self.hint
-            && (after <= self.durable || planted(Bug::DecidedRecordedBeforeDurable))
+            && after <= self.durable
         {
             self.hint = None;
             self.recorded = decided;

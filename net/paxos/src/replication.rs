@@ -193,7 +193,7 @@ impl Replica {
                 }
             }
             self.learner.advance();
-            self.decide(slot);
+            self.decide(now_ns, slot);
         }
         true
     }
@@ -216,11 +216,14 @@ impl Replica {
             }
             self.learner.learn(entry);
         }
-        self.decide(slot);
+        self.decide(now_ns, slot);
     }
 
-    fn decide(&mut self, slot: Slot) {
+    fn decide(&mut self, now_ns: u64, slot: Slot) {
         self.note_decided();
+        if planted(Bug::DecidedRecordedBeforeDurable) {
+            self.persist(now_ns, Record::Decided(slot));
+        }
         if let Some(entry) = self.learner.entry(&self.acceptor, slot).cloned() {
             self.output(Ticket::NONE, Effect::Decided { slot, entry });
         }
