@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::chance::Chance;
 
@@ -77,6 +78,26 @@ pub struct Strike {
     pub site: u16,
     /// The how-manieth occasion, from 0.
     pub occasion: u32,
+}
+
+impl Strike {
+    /// The highest number of a site.
+    pub const SITE_MAX: u16 = SITES as u16 - 1;
+}
+
+impl FromStr for Class {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let class = Class::ALL.iter().find(|class| class.name() == name);
+        class.copied().ok_or_else(|| {
+            let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+            format!(
+                "no class of faults is named `{name}`; the classes are {}",
+                names.join(", ")
+            )
+        })
+    }
 }
 
 impl fmt::Display for Strike {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::failure::Failure;
 use crate::invariant::Broken;
-use crate::world::{Failure, World};
+use crate::world::World;
 
 pub(crate) fn judge(world: &World) -> Result<(), Failure> {
     let mut answers = BTreeMap::new();

@@ -75,6 +75,16 @@ impl Stage {
         Stage::PhaseTwo,
         Stage::Waiting,
     ];
+
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Stage::Idle => "idle",
+            Stage::PhaseOne => "phase one",
+            Stage::PhaseTwo => "phase two",
+            Stage::Waiting => "between attempts",
+        }
+    }
 }
 
 impl Node {

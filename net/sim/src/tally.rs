@@ -28,6 +28,17 @@ impl Point {
         Point::Rests,
     ];
 
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Point::WritesPromise => "writing a promise",
+            Point::WritesVote => "writing a vote",
+            Point::Sends => "sending",
+            Point::Decides => "telling a decision",
+            Point::Rests => "resting",
+        }
+    }
+
     pub(crate) fn before(effect: Option<&Effect>) -> Self {
         match effect {
             None => Point::Rests,
@@ -56,4 +67,16 @@ pub struct Tally {
     pub attempts: u64,
     /// By point and stage, how many nodes died there.
     pub crashes: [[u32; Stage::ALL.len()]; Point::ALL.len()],
+}
+
+impl Tally {
+    /// What nodes were about to do: the rows of [`crashes`](Self::crashes).
+    pub fn points() -> impl Iterator<Item = &'static str> {
+        Point::ALL.iter().map(|point| point.name())
+    }
+
+    /// What they were busy with: its columns.
+    pub fn stages() -> impl Iterator<Item = &'static str> {
+        Stage::ALL.iter().map(|stage| stage.name())
+    }
 }

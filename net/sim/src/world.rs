@@ -9,6 +9,7 @@ use sprag_paxos::{Configuration, DiskId, Entry, Message, NodeId, Slot, Ticket, V
 use crate::chance::Chance;
 use crate::client::{Call, Client, Timer};
 use crate::clock::Clock;
+use crate::failure::Failure;
 use crate::fault::{Class, Faults, Strike};
 use crate::invariant::{Broken, Fact, Invariants};
 use crate::network::{CLIENTS, Disturbance, Network};
@@ -90,17 +91,6 @@ impl Ord for Due {
     }
 }
 
-/// Why a run ended before its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// An invariant is broken.
-    Safety(Broken),
-    /// A quorum was sound again, and somebody got no answer.
-    Liveness(String),
-    /// The code panicked.
-    Crash(String),
-}
-
 /// Faults strike for so many events; then a quorum heals.
 pub(crate) const FAULTY_EVENTS: u64 = 20_000;
 
@@ -137,7 +127,7 @@ impl World {
         plan: Plan,
         faults: Faults,
         looks_inside: bool,
-        keeps_tail: bool,
+        tail_from: Option<u64>,
     ) -> Self {
         simulation::reached();
         let chance = Chance::new(seed);
@@ -170,7 +160,7 @@ impl World {
             configuration,
             calls: 0,
             frontier: Slot::NONE,
-            trace: Trace::new(keeps_tail),
+            trace: Trace::new(tail_from),
             tally: Tally::default(),
             is_calm: false,
         };
