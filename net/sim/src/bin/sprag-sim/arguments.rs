@@ -17,6 +17,7 @@ use crate::verdict::EXIT_CODES;
 /// Without further options 1,000 seeds are run, each with faults of its own. What is printed depends on the arguments
 /// alone, never on the machine or the number of jobs.
 #[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(name = "sprag-sim", version, about, long_about, after_help = EXIT_CODES)]
 #[command(group = ArgGroup::new("chore").args(["script", "mutants", "regressions"]))]
 #[command(group = ArgGroup::new("writes").args(["mutants", "regressions"]).multiple(true))]
