@@ -5,6 +5,7 @@ mod client;
 mod clock;
 mod failure;
 mod fault;
+pub mod history;
 mod host;
 mod invariant;
 mod journal;

@@ -5,6 +5,7 @@ use sprag_paxos::simulation::{self, Bug, Marks};
 use crate::chance::Chance;
 use crate::failure::Failure;
 use crate::fault::{Faults, Strike};
+use crate::judge::judge;
 use crate::panics;
 use crate::plan::{Mix, Plan};
 use crate::readable::Line;
@@ -67,11 +68,10 @@ pub fn show(seed: u64, setup: &Setup, script: &[Strike], skipped: u64) -> Report
 fn go(seed: u64, setup: &Setup, plan: Plan, faults: Faults, tail_from: Option<u64>) -> Report {
     simulation::plant(setup.bug);
     let mut world = World::new(seed, plan, faults, setup.looks_inside, tail_from);
-    let ended = panics::catch(|| world.run());
+    let ended = panics::catch(|| world.run().and_then(|()| judge(&world)));
     simulation::plant(None);
     let failure = match ended {
-        Ok(Ok(())) => crate::judge::judge(&world).err(),
-        Ok(Err(failure)) => Some(failure),
+        Ok(ended) => ended.err(),
         Err(said) => Some(Failure::Crash(said)),
     };
     let mut tally = world.tally.clone();

@@ -493,8 +493,9 @@ impl World {
     }
 
     /// What clients asked and were told.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.clients.iter().flat_map(|client| &client.calls)
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, &Call)> {
+        let clients = self.clients.iter().enumerate();
+        clients.flat_map(|(client, of)| of.calls.iter().map(move |call| (client, call)))
     }
 
     pub(crate) fn struck(&self) -> &[Strike] {
