@@ -200,3 +200,81 @@ impl Summary {
         lacks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sprag_sim::{Broken, Failure};
+
+    use super::*;
+
+    fn setup(mix: Mix) -> Setup {
+        Setup {
+            mix,
+            nodes: None,
+            bug: None,
+            looks_inside: true,
+        }
+    }
+
+    fn report(failure: Option<Failure>, answered: u64) -> Report {
+        Report {
+            failure,
+            hash: 1,
+            events: 1,
+            tally: Tally {
+                asked: 10,
+                answered,
+                ..Tally::default()
+            },
+            marks: sprag_paxos::simulation::Marks::default(),
+            struck: Vec::new(),
+            tail: Vec::new(),
+        }
+    }
+
+    fn verdict(mix: Mix, reports: impl IntoIterator<Item = Report>) -> Verdict {
+        let mut summary = Summary::new(0, &setup(mix));
+        for report in reports {
+            summary.add(&report);
+        }
+        summary.conclude(&mut io::sink()).unwrap()
+    }
+
+    #[test]
+    fn the_gravest_failure_of_all_is_told() {
+        let safety = || {
+            Some(Failure::Safety(Broken {
+                invariant: "agreement",
+                source: "",
+                what: String::new(),
+            }))
+        };
+        let liveness = || Some(Failure::Liveness(String::new()));
+        let crash = || Some(Failure::Crash(String::new()));
+        let cases = [
+            (vec![None, None], Verdict::Clean),
+            (vec![None, liveness()], Verdict::Liveness),
+            (vec![liveness(), crash(), None], Verdict::Crash),
+            (vec![liveness(), crash(), safety()], Verdict::Safety),
+        ];
+        for (failures, expected) in cases {
+            let reports = failures.into_iter().map(|failure| report(failure, 10));
+            assert_eq!(verdict(Mix::all(), reports), expected);
+        }
+    }
+
+    #[test]
+    fn less_than_half_of_the_calls_answered_is_too_rough() {
+        let of = |answered| verdict(Mix::none(), [report(None, answered)]);
+        assert_eq!(of(5), Verdict::Clean);
+        assert_eq!(of(4), Verdict::TooRough);
+    }
+
+    #[test]
+    fn what_no_seed_of_many_reached_is_a_failure_under_all_faults_only() {
+        let of = |mix, seeds| verdict(mix, (0..seeds).map(|_| report(None, 10)));
+        assert_eq!(of(Mix::all(), SEEDS_FOR_ANY - 1), Verdict::Clean);
+        assert_eq!(of(Mix::all(), SEEDS_FOR_ANY), Verdict::TooRough);
+        assert_eq!(of(Mix::none(), SEEDS_FOR_ANY), Verdict::Clean);
+    }
+}
