@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::chance::Chance;
+use crate::site;
 
 macro_rules! classes {
     ($($(#[$meta:meta])* $name:ident = $text:literal, $weight:literal),* $(,)?) => {
@@ -80,11 +81,6 @@ pub struct Strike {
     pub occasion: u32,
 }
 
-impl Strike {
-    /// The highest number of a site.
-    pub const SITE_MAX: u16 = SITES as u16 - 1;
-}
-
 impl FromStr for Class {
     type Err = String;
 
@@ -102,7 +98,8 @@ impl FromStr for Class {
 
 impl fmt::Display for Strike {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.class.name(), self.site, self.occasion)
+        let site = site::name(self.class, self.site);
+        write!(f, "{} {site} {}", self.class.name(), self.occasion)
     }
 }
 

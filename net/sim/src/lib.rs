@@ -18,6 +18,7 @@ mod readable;
 mod run;
 mod script;
 mod shrink;
+mod site;
 mod tally;
 mod trace;
 mod world;

@@ -7,8 +7,8 @@
 //! bug first-answer-taken      optional
 //! black-box                   optional: only what clients see is checked
 //! fails safety: agreement     optional: how it is known to fail
-//! crash 2 17                  a class of faults, where, and at its how-manieth occasion
-//! loss 33 4
+//! crash n2 17                 a class of faults, where, and at its how-manieth occasion from 0
+//! loss n2-n1 4
 //! ```
 
 use std::fmt;
@@ -21,6 +21,7 @@ use thiserror::Error;
 use crate::fault::{Class, Strike};
 use crate::plan::Mix;
 use crate::run::{self, Report, Setup};
+use crate::site;
 
 /// A run that can be written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,12 +166,12 @@ pub fn bug(name: &str) -> Result<Bug, String> {
 
 fn strike(word: &str, rest: &str) -> Result<Strike, String> {
     let class: Class = word.parse()?;
-    let (site, occasion) = rest
-        .split_once(' ')
-        .ok_or_else(|| format!("`{word}` wants where and at which occasion, as `{word} 2 17`"))?;
+    let (site, occasion) = rest.split_once(' ').ok_or_else(|| {
+        format!("`{word}` wants where and at its how-manieth occasion, as in `crash n2 17`")
+    })?;
     Ok(Strike {
         class,
-        site: number(site, 0, u64::from(Strike::SITE_MAX))? as u16,
+        site: site::read(class, site)?,
         occasion: number(occasion.trim(), 0, u64::from(u32::MAX))? as u32,
     })
 }
@@ -218,8 +219,8 @@ mod tests {
             ("seed 1\nnodes 99", "line 2: `99` is no number from 1 to 15"),
             ("seed 1\nbug none", "there are "),
             ("seed 1\nfire 1 2", "the classes are "),
-            ("seed 1\ncrash 1", "as `crash 2 17`"),
-            ("seed 1\ncrash 256 0", "from 0 to 255"),
+            ("seed 1\ncrash n1", "as in `crash n2 17`"),
+            ("seed 1\ncrash n1 -1", "from 0 to 4294967295"),
         ];
         for (text, part) in cases {
             let error = text.parse::<Script>().unwrap_err().to_string();
