@@ -26,7 +26,7 @@ use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::message::Message;
 use crate::random::Random;
-use crate::simulation::{Bug, Mark, planted, reach};
+use crate::simulation::{Mark, reach};
 use crate::voter::{NodeId, Voter};
 
 /// How a voter is set up.

@@ -4,11 +4,11 @@ use sprag_paxos::NodeId;
 
 use crate::client::{Asking, Timer};
 use crate::command::{CallNumber, Operation, Outcome};
-use crate::history::{NextToken, RegisterOutcome, Verdict};
+use crate::history::{NextToken, RegisterOutcome};
 use crate::invariant::{Broken, Fact};
 use crate::network::CLIENTS;
 use crate::trace::Happening;
-use crate::world::{Event, Failure, World};
+use crate::world::{Event, World};
 
 /// What a node tells a client of its call.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,6 @@ pub(crate) enum Reply {
 
 /// After so many tries for nothing a client lets a call be.
 const TRIES_MAX: u64 = 40;
-
-/// How many steps the search for an order may take, per key.
-const SEARCH_STEPS_MAX: u64 = 2_000_000;
 
 impl World {
     pub(crate) fn client_fires(
@@ -175,33 +172,6 @@ impl World {
             what,
         };
         self.after(after_ns, event);
-    }
-
-    /// Whether what clients were told could come from one machine.
-    pub(crate) fn judge(&self) -> Result<(), Failure> {
-        let failed = |text: String| {
-            Failure::Safety(Broken {
-                invariant: "linearizable",
-                source: "Herlihy, Wing, Linearizability, 1990",
-                what: text,
-            })
-        };
-        match self.registers.check(SEARCH_STEPS_MAX) {
-            Verdict::Linearizable => {}
-            Verdict::Violation(violation) => return Err(failed(violation.to_string())),
-            Verdict::GaveUp { key } => {
-                return Err(failed(format!(
-                    "register {key}: gave up looking for an order"
-                )));
-            }
-        }
-        match self.issuers.check(SEARCH_STEPS_MAX) {
-            Verdict::Linearizable => Ok(()),
-            Verdict::Violation(violation) => Err(failed(violation.to_string())),
-            Verdict::GaveUp { key } => Err(failed(format!(
-                "issuer {key}: gave up looking for an order"
-            ))),
-        }
     }
 }
 

@@ -3,6 +3,9 @@
 use crate::chance::Chance;
 use crate::fault::Class;
 
+/// The most nodes that a run may have.
+pub const NODES_MAX: usize = sprag_paxos::Configuration::VOTERS_MAX;
+
 /// Which faults there may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mix {
@@ -16,6 +19,11 @@ impl Mix {
     /// All classes, each on for half of the seeds.
     pub fn all() -> Self {
         Mix::Swarm(Class::ALL.to_vec())
+    }
+
+    /// No faults.
+    pub fn none() -> Self {
+        Mix::Always(Vec::new())
     }
 }
 

@@ -4,7 +4,7 @@ use sprag_paxos::{Effect, RoleName};
 
 /// What a node was about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub(crate) enum Point {
     /// To write.
     Writes,
     /// To send.
@@ -19,13 +19,24 @@ pub enum Point {
 
 impl Point {
     /// All of them.
-    pub const ALL: [Point; 5] = [
+    const ALL: [Point; 5] = [
         Point::Writes,
         Point::Sends,
         Point::Decides,
         Point::Syncs,
         Point::Rests,
     ];
+
+    /// Its name in reports.
+    fn name(self) -> &'static str {
+        match self {
+            Point::Writes => "writing",
+            Point::Sends => "sending",
+            Point::Decides => "applying",
+            Point::Syncs => "syncing",
+            Point::Rests => "resting",
+        }
+    }
 
     pub(crate) fn before(effect: Option<&Effect>, is_syncing: bool) -> Self {
         match effect {
@@ -39,7 +50,7 @@ impl Point {
 }
 
 /// What a voter may be doing when its node dies.
-pub const ROLES: [RoleName; 5] = [
+const ROLES: [RoleName; 5] = [
     RoleName::Follower,
     RoleName::Canvasser,
     RoleName::Candidate,
@@ -60,6 +71,24 @@ pub struct Tally {
     pub elections: u64,
     /// Starts after a death.
     pub restarts: u64,
-    /// By point and role, in the order of [`Point::ALL`] and [`ROLES`], how many nodes died there.
+    /// By point and role, in the order of [`points`](Self::points) and [`roles`](Self::roles), how many nodes died there.
     pub crashes: [[u32; ROLES.len()]; Point::ALL.len()],
+}
+
+impl Tally {
+    /// What nodes were about to do: the rows of [`crashes`](Self::crashes).
+    pub fn points() -> impl Iterator<Item = &'static str> {
+        Point::ALL.iter().map(|point| point.name())
+    }
+
+    /// What their voters were doing: its columns.
+    pub fn roles() -> impl Iterator<Item = &'static str> {
+        ROLES.iter().map(|role| match role {
+            RoleName::Follower => "follower",
+            RoleName::Canvasser => "canvasser",
+            RoleName::Candidate => "candidate",
+            RoleName::Recovering => "recovering",
+            RoleName::Leader => "leader",
+        })
+    }
 }

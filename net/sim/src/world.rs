@@ -10,6 +10,7 @@ use crate::chance::Chance;
 use crate::client::{Client, Timer};
 use crate::clock::Clock;
 use crate::command::CallNumber;
+use crate::failure::Failure;
 use crate::fault::{Class, Faults, Strike};
 use crate::history::{History, Issuer, Register};
 use crate::invariant::{Broken, Fact, Invariants};
@@ -63,17 +64,6 @@ pub(crate) enum Event {
     Disturb,
 }
 
-/// Why a run ended before its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// An invariant is broken.
-    Safety(Broken),
-    /// A quorum was sound again, and somebody got no answer.
-    Liveness(String),
-    /// The code panicked.
-    Crash(String),
-}
-
 /// Faults strike for so many events; then a quorum heals.
 pub(crate) const FAULTY_EVENTS: u64 = 20_000;
 
@@ -112,7 +102,7 @@ impl World {
         plan: Plan,
         faults: Faults,
         looks_inside: bool,
-        keeps_tail: bool,
+        tail_from: Option<u64>,
     ) -> Self {
         simulation::reached();
         let chance = Chance::new(seed);
@@ -147,7 +137,7 @@ impl World {
             issuers: History::default(),
             digests: BTreeMap::new(),
             frontier: Slot::NONE,
-            trace: Trace::new(keeps_tail),
+            trace: Trace::new(tail_from),
             tally: Tally::default(),
             is_calm: false,
         };
