@@ -77,7 +77,10 @@ impl Replica {
             }
         }
         match self.role {
-            Role::Candidate(_) => self.go_on(now_ns),
+            Role::Candidate(_) => {
+                self.wait_for_leader(now_ns);
+                self.go_on(now_ns);
+            }
             _ if self.decided() < self.known => {
                 reach(Mark::FetchedInPages);
                 self.fetch(now_ns, of);

@@ -158,6 +158,7 @@ impl Replica {
             Ok(false) => {
                 if from != self.options.me {
                     reach(Mark::PrepareTwice);
+                    self.wait_for_leader(now_ns);
                 }
             }
         }
@@ -192,11 +193,14 @@ impl Replica {
             reach(Mark::PromiseOfAnotherBallot);
             return;
         }
+        let election_ns = self.vary(self.options.election_ns);
         match &mut self.role {
             Role::Candidate(candidate) => {
                 if !candidate.take(index, page) {
                     return;
                 }
+                // However many pages there are: a candidacy lasts as long as it gets on.
+                self.election_due_ns = now_ns + election_ns;
                 if let Some(from) = candidate.wants(index) {
                     let ballot = candidate.ballot;
                     let to = self.options.configuration.voters()[index];

@@ -35,15 +35,15 @@ impl World {
             return Ok(());
         }
         match what {
-            Timer::Begin => self.begin(client),
+            Timer::Begin => return self.begin(client),
             Timer::Ask => self.ask(client),
             Timer::GiveUp => {
                 // Whoever it asked may be gone.
                 self.clients[client].leader = None;
                 self.let_be(client);
-                Ok(())
             }
         }
+        Ok(())
     }
 
     fn begin(&mut self, client: usize) -> Result<(), Broken> {
@@ -66,12 +66,13 @@ impl World {
         });
         let bytes = command.encode(self.clients[client].padding());
         self.look(Fact::Wanted { command: &bytes })?;
-        self.ask(client)
+        self.ask(client);
+        Ok(())
     }
 
-    fn ask(&mut self, client: usize) -> Result<(), Broken> {
+    fn ask(&mut self, client: usize) {
         let Some(asking) = self.clients[client].asking else {
-            return Ok(());
+            return;
         };
         let to = self.clients[client].node(self.nodes.len(), asking.tries);
         let call = asking.command.call;
@@ -89,7 +90,6 @@ impl World {
             self.at(at_ns, Event::Request { to, call, bytes });
         }
         self.client_timer(client, 4 * self.plan.election_ns, Timer::GiveUp);
-        Ok(())
     }
 
     /// A node's reply leaves.

@@ -33,6 +33,7 @@ pub(crate) struct Tick {
 
 /// A node, up or down.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Node {
     pub(crate) voter: Voter,
     pub(crate) clock: Clock,

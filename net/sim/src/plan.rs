@@ -52,8 +52,9 @@ pub(crate) struct Plan {
     pub(crate) think_ns: u64,
 }
 
-const RATE_LEAST: f64 = 1e-4;
-const RATE_MOST: f64 = 0.3;
+/// Of a million occasions.
+const RATE_LEAST: u64 = 100;
+const RATE_MOST: u64 = 300_000;
 
 impl Plan {
     pub(crate) fn new(seed: u64, mix: &Mix, nodes: Option<usize>) -> Self {
@@ -66,7 +67,7 @@ impl Plan {
                 Mix::Swarm(classes) => classes.contains(class) && chance.of(1).below(2) == 0,
                 Mix::Always(classes) => classes.contains(class),
             };
-            let rate = RATE_LEAST * (RATE_MOST / RATE_LEAST).powf(chance.of(2).fraction());
+            let rate = chance.of(2).log_uniform(RATE_LEAST, RATE_MOST) as f64 / 1e6;
             if is_on { rate } else { 0.0 }
         });
         let rates: Vec<f64> = rates.collect();

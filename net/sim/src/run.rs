@@ -81,7 +81,7 @@ fn go(seed: u64, setup: &Setup, plan: Plan, faults: Faults, tail_from: Option<u6
         hash: world.trace.hash(),
         events: world.trace.events(),
         tally,
-        marks: world.marks(),
+        marks: simulation::reached(),
         struck: world.struck().to_vec(),
         tail: world.trace.into_tail(),
     }

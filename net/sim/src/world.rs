@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sprag_paxos::simulation::{self, Marks};
+use sprag_paxos::simulation;
 use sprag_paxos::{Configuration, DiskId, Message, NodeId, Slot, Ticket, Voter};
 
 use crate::ask::Reply;
@@ -261,7 +261,7 @@ impl World {
                 self.set_timer(node);
             }
             if let Some(chance) = self.faults.strike(Class::ClockStep, node) {
-                let ahead_ns = chance.of(1).log_uniform(1_000, 1_000_000_000) as i64;
+                let ahead_ns = chance.of(1).log_uniform(1_000, 1_000_000_000).cast_signed();
                 let step_ns = if chance.of(2).below(2) == 0 {
                     ahead_ns
                 } else {
@@ -366,10 +366,6 @@ impl World {
 
     pub(crate) fn struck(&self) -> &[Strike] {
         self.faults.struck()
-    }
-
-    pub(crate) fn marks(&self) -> Marks {
-        simulation::reached()
     }
 
     pub(crate) fn ticket(&self, node: usize, count: usize) -> Ticket {
