@@ -48,4 +48,6 @@ bugs! {
     BallotReusedAfterRestart = "ballot-reused-after-restart",
     /// A Commit decides whatever was accepted in the slot, of another ballot too.
     CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
+    /// A ballot's round and its voter are made durable one after the other.
+    BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
 }
