@@ -1,0 +1,109 @@
+//! What must hold after every step, one file each. They see everything, durable or not, of every node; what only clients
+//! see is checked by [`history`](crate::history).
+
+mod agreement;
+mod chosen;
+mod durable_first;
+mod one_value_per_ballot;
+mod own_ballots;
+mod promise_kept;
+mod safe_proposal;
+mod votes;
+
+use sprag_paxos::{Configuration, Entry, Message, Record, Replica, Slot, Voter};
+
+pub(crate) use votes::Votes;
+
+/// Something that an invariant looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fact<'a> {
+    /// A client asked for this entry.
+    Wanted { entry: &'a Entry },
+    /// This left a voter.
+    Sent { from: Voter, message: &'a Message },
+    /// This can't be forgotten any more.
+    Durable { voter: Voter, record: &'a Record },
+    /// A voter takes this for decided.
+    Decided {
+        voter: Voter,
+        slot: Slot,
+        entry: &'a Entry,
+    },
+    /// A voter started, with what its disk kept.
+    Started { replica: &'a Replica },
+    /// A voter took something in.
+    Stepped { replica: &'a Replica },
+}
+
+/// What all of them know together: who votes, and what was voted for, durably.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) configuration: Configuration,
+    pub(crate) votes: Votes,
+}
+
+/// Something that must always hold.
+pub(crate) trait Invariant {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// Where it comes from.
+    fn source(&self) -> &'static str;
+
+    /// Looks at what just happened; says what is wrong.
+    fn look(&mut self, known: &Known, fact: &Fact<'_>) -> Result<(), String>;
+}
+
+/// A broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which.
+    pub invariant: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// How.
+    pub what: String,
+}
+
+/// All of them.
+pub(crate) struct Invariants {
+    known: Known,
+    all: Vec<Box<dyn Invariant>>,
+}
+
+impl Invariants {
+    pub(crate) fn new(configuration: Configuration) -> Self {
+        let votes = Votes::default();
+        Self {
+            known: Known {
+                configuration,
+                votes,
+            },
+            all: vec![
+                Box::new(agreement::Agreement::default()),
+                Box::new(chosen::Chosen),
+                Box::new(durable_first::DurableFirst::default()),
+                Box::new(one_value_per_ballot::OneValuePerBallot::default()),
+                Box::new(own_ballots::OwnBallots::default()),
+                Box::new(promise_kept::PromiseKept::default()),
+                Box::new(safe_proposal::SafeProposal::default()),
+            ],
+        }
+    }
+
+    pub(crate) fn look(&mut self, fact: Fact<'_>) -> Result<(), Broken> {
+        if let Fact::Durable { voter, record } = fact {
+            self.known
+                .votes
+                .note(&self.known.configuration, voter, record);
+        }
+        for invariant in &mut self.all {
+            invariant.look(&self.known, &fact).map_err(|what| Broken {
+                invariant: invariant.name(),
+                source: invariant.source(),
+                what,
+            })?;
+        }
+        Ok(())
+    }
+}

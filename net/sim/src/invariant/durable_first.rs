@@ -1,0 +1,81 @@
+//! A promise or an acceptance leaves only when it is durable, with all that it tells.
+
+use std::collections::BTreeMap;
+
+use sprag_paxos::{Answer, Ballot, Message, Record, Slot, Voter};
+
+use super::{Fact, Invariant, Known};
+
+/// What a voter can't forget any more.
+#[derive(Debug)]
+struct Memory {
+    promised: Ballot,
+    /// By slot, the highest ballot accepted in.
+    accepted: BTreeMap<Slot, Ballot>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct DurableFirst {
+    memories: BTreeMap<Voter, Memory>,
+}
+
+impl Invariant for DurableFirst {
+    fn name(&self) -> &'static str {
+        "durable first"
+    }
+
+    fn source(&self) -> &'static str {
+        "Lamport, Paxos Made Simple, 2001, section 2.5: an acceptor records its response in stable storage before sending it"
+    }
+
+    fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
+        match *fact {
+            Fact::Durable { voter, record } => {
+                let memory = self.memories.entry(voter).or_insert_with(|| Memory {
+                    promised: Ballot::NONE,
+                    accepted: BTreeMap::new(),
+                });
+                match record {
+                    Record::Promised(ballot) => memory.promised = memory.promised.max(*ballot),
+                    Record::Accepted { slot, vote } => {
+                        memory.promised = memory.promised.max(vote.ballot);
+                        let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
+                        *accepted = vote.ballot.max(*accepted);
+                    }
+                }
+                Ok(())
+            }
+            Fact::Sent { from, message } => {
+                let memory = self.memories.get(&from);
+                let promised = memory.map_or(Ballot::NONE, |memory| memory.promised);
+                let accepted = |slot| {
+                    let accepted = memory.and_then(|memory| memory.accepted.get(&slot));
+                    accepted.copied().unwrap_or(Ballot::NONE)
+                };
+                let is_durable = match message {
+                    Message::Prepare { ballot, .. } => promised >= *ballot,
+                    Message::Promise {
+                        ballot,
+                        slot,
+                        answer,
+                    } => {
+                        let told = match answer {
+                            Answer::Accepted(vote) => vote.ballot,
+                            Answer::Never | Answer::Unknown(_) => Ballot::NONE,
+                        };
+                        promised >= *ballot && accepted(*slot) >= told
+                    }
+                    Message::Accepted { ballot, slot } => accepted(*slot) >= *ballot,
+                    _ => true,
+                };
+                if is_durable {
+                    return Ok(());
+                }
+                Err(format!(
+                    "{from} sends {message:?}, of which not everything is durable"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}

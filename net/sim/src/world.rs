@@ -1,0 +1,532 @@
+//! The world: one queue of events in the order of virtual time, and everything that they happen to.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sprag_paxos::simulation::{self, Marks};
+use sprag_paxos::{Configuration, DiskId, Entry, Message, NodeId, Slot, Ticket, Voter};
+
+use crate::chance::Chance;
+use crate::client::{Call, Client, Timer};
+use crate::clock::Clock;
+use crate::fault::{Class, Faults, Strike};
+use crate::invariant::{Broken, Fact, Invariants};
+use crate::network::{CLIENTS, Disturbance, Network};
+use crate::node::{Input, Node};
+use crate::plan::Plan;
+use crate::tally::Tally;
+use crate::trace::{Happening, Trace};
+
+/// Something that is due.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A message arrives.
+    Message {
+        to: Voter,
+        from: Voter,
+        message: Message,
+    },
+    /// A client's request arrives.
+    Request {
+        to: NodeId,
+        client: usize,
+        slot: Slot,
+        entry: Entry,
+    },
+    /// A node's answer arrives.
+    Answer {
+        client: usize,
+        slot: Slot,
+        entry: Entry,
+    },
+    /// A node could not take a request.
+    Busy { client: usize, timer: u64 },
+    /// A client's timer fires.
+    Client {
+        client: usize,
+        timer: u64,
+        what: Timer,
+    },
+    /// A node's timer fires.
+    Tick { node: usize, life: u32 },
+    /// A node goes on.
+    GoOn { node: usize, life: u32 },
+    /// The first `count` records of the node's journal are durable.
+    Synced {
+        node: usize,
+        life: u32,
+        count: usize,
+    },
+    /// A node starts.
+    Start { node: usize },
+    /// Links and clocks have an occasion to go wrong.
+    Disturb,
+}
+
+#[derive(Debug)]
+struct Due {
+    at_ns: u64,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_ns, self.number).cmp(&(other.at_ns, other.number))
+    }
+}
+
+/// Why a run ended before its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An invariant is broken.
+    Safety(Broken),
+    /// A quorum was sound again, and somebody got no answer.
+    Liveness(String),
+    /// The code panicked.
+    Crash(String),
+}
+
+/// Faults strike for so many events; then a quorum heals.
+pub(crate) const FAULTY_EVENTS: u64 = 20_000;
+
+/// How long of virtual time the healed quorum has to answer everybody.
+const CALM_NS: u64 = 120_000_000_000;
+
+const DISTURB_NS: u64 = 10_000_000;
+
+/// A whole cluster and its clients.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) chance: Chance,
+    pub(crate) faults: Faults,
+    pub(crate) now_ns: u64,
+    queue: BinaryHeap<Reverse<Due>>,
+    scheduled: u64,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) network: Network,
+    pub(crate) configuration: Configuration,
+    pub(crate) clients: Vec<Client>,
+    calls: u64,
+    /// The highest slot that some node takes for decided.
+    pub(crate) frontier: Slot,
+    /// `None` where only what clients see is checked.
+    invariants: Option<Invariants>,
+    pub(crate) trace: Trace,
+    pub(crate) tally: Tally,
+    is_calm: bool,
+}
+
+impl World {
+    pub(crate) fn new(
+        seed: u64,
+        plan: Plan,
+        faults: Faults,
+        looks_inside: bool,
+        keeps_tail: bool,
+    ) -> Self {
+        simulation::reached();
+        let chance = Chance::new(seed);
+        let voter = |node: usize| Voter {
+            node: NodeId(node as u16),
+            disk: DiskId(chance.of(0x1000 + node as u64).bits()),
+        };
+        let voters: Vec<Voter> = (0..plan.nodes).map(voter).collect();
+        let loses = losers(chance, &plan);
+        let nodes = voters.iter().enumerate().map(|(node, voter)| {
+            let shows_ns = chance.of(0x2000 + node as u64).below(1_000_000_000_000);
+            Node::new(*voter, Clock::new(shows_ns), loses[node])
+        });
+        let nodes = nodes.collect();
+        let configuration =
+            Configuration::new(voters).unwrap_or_else(|error| unreachable!("{error}"));
+        let clients =
+            (0..plan.clients).map(|client| Client::new(chance.of(0x3000 + client as u64)));
+        let mut world = Self {
+            clients: clients.collect(),
+            network: Network::new(chance.of(0x4000), plan.latency_ns),
+            plan,
+            chance,
+            faults,
+            now_ns: 0,
+            queue: BinaryHeap::new(),
+            scheduled: 0,
+            nodes,
+            invariants: looks_inside.then(|| Invariants::new(configuration.clone())),
+            configuration,
+            calls: 0,
+            frontier: Slot::NONE,
+            trace: Trace::new(keeps_tail),
+            tally: Tally::default(),
+            is_calm: false,
+        };
+        for node in 0..world.nodes.len() {
+            world.after(0, Event::Start { node });
+        }
+        for client in 0..world.clients.len() {
+            world.client_timer(client, 0, Timer::Begin);
+        }
+        world.after(DISTURB_NS, Event::Disturb);
+        world
+    }
+
+    /// Runs to the end, or to the first failure.
+    pub(crate) fn run(&mut self) -> Result<(), Failure> {
+        let mut calm_until_ns = u64::MAX;
+        while let Some(Reverse(due)) = self.queue.pop() {
+            self.now_ns = due.at_ns;
+            self.happen(due.event).map_err(Failure::Safety)?;
+            if !self.is_calm && self.trace.events() >= FAULTY_EVENTS {
+                if self.plan.exceeds {
+                    return Ok(());
+                }
+                self.calm().map_err(Failure::Safety)?;
+                calm_until_ns = self.now_ns + CALM_NS;
+            }
+            if self.is_calm {
+                if self
+                    .clients
+                    .iter()
+                    .all(|client| client.answered_in_calm >= 2)
+                {
+                    return Ok(());
+                }
+                if self.now_ns > calm_until_ns {
+                    return Err(Failure::Liveness(self.unanswered()));
+                }
+            }
+        }
+        Err(Failure::Liveness("nothing is due any more".to_owned()))
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), Broken> {
+        match event {
+            Event::Message { to, from, message } => {
+                let node = usize::from(to.node.0);
+                if self.nodes[node].voter == to && self.nodes[node].executor.is_some() {
+                    let message_ref = &message;
+                    self.note(Happening::Came {
+                        from,
+                        to,
+                        message: message_ref,
+                    });
+                    return self.take(node, Input::Message { from, message });
+                }
+            }
+            Event::Request {
+                to,
+                client,
+                slot,
+                entry,
+            } => {
+                let node = usize::from(to.0);
+                if self.nodes[node].executor.is_some() {
+                    return self.take(
+                        node,
+                        Input::Request {
+                            client,
+                            slot,
+                            entry,
+                        },
+                    );
+                }
+            }
+            Event::Answer {
+                client,
+                slot,
+                entry,
+            } => self.answered(client, slot, entry),
+            Event::Busy { client, timer } => self.client_fires(client, timer, Timer::TryAgain)?,
+            Event::Client {
+                client,
+                timer,
+                what,
+            } => self.client_fires(client, timer, what)?,
+            Event::Tick { node, life } => {
+                let is_due = self.nodes[node]
+                    .tick
+                    .is_some_and(|tick| tick.at_ns == self.now_ns);
+                if self.is_alive(node, life) && is_due {
+                    self.nodes[node].tick = None;
+                    self.note(Happening::Ticked {
+                        node: NodeId(node as u16),
+                    });
+                    return self.take(node, Input::Tick);
+                }
+            }
+            Event::GoOn { node, life } => {
+                if self.is_alive(node, life) {
+                    return self.go_on(node);
+                }
+            }
+            Event::Synced { node, life, count } => {
+                if self.is_alive(node, life) {
+                    return self.synced(node, count);
+                }
+            }
+            Event::Start { node } => return self.start(node),
+            Event::Disturb => {
+                if !self.is_calm {
+                    self.disturb();
+                    self.after(DISTURB_NS, Event::Disturb);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets links and clocks go wrong.
+    fn disturb(&mut self) {
+        let nodes = self.nodes.len();
+        for disturbance in self.network.disturb(&mut self.faults, self.now_ns, nodes) {
+            let happening = match disturbance {
+                Disturbance::Parted { group, for_ns } => Happening::Parted { group, for_ns },
+                Disturbance::CutOff { from, to, for_ns } => Happening::CutOff {
+                    from: NodeId(from as u16),
+                    to: NodeId(to as u16),
+                    for_ns,
+                },
+            };
+            self.trace.note(self.now_ns, happening);
+        }
+        for node in 0..nodes {
+            if let Some(chance) = self.faults.strike(Class::ClockRate, node) {
+                let rate = chance.between(900, 1100);
+                self.nodes[node].clock.run_at(self.now_ns, rate);
+                self.nodes[node].tick = None;
+                self.set_timer(node);
+            }
+            if let Some(chance) = self.faults.strike(Class::ClockStep, node) {
+                let ahead_ns = chance.of(1).log_uniform(1_000, 1_000_000_000) as i64;
+                let step_ns = if chance.of(2).below(2) == 0 {
+                    ahead_ns
+                } else {
+                    -ahead_ns
+                };
+                self.nodes[node].clock.step(self.now_ns, step_ns);
+                self.nodes[node].tick = None;
+                self.set_timer(node);
+            }
+        }
+    }
+
+    /// Ends the faults: one quorum heals, the rest is dead or cut off for good.
+    fn calm(&mut self) -> Result<(), Broken> {
+        self.is_calm = true;
+        self.faults.end();
+        let count = self.nodes.len();
+        // Who may have lost something goes first, then by lot.
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|&node| {
+            (
+                self.nodes[node].is_loser,
+                self.chance.of(0x5000 + node as u64).bits(),
+            )
+        });
+        let (healed, gone) = order.split_at(count / 2 + 1);
+        let group = |nodes: &[usize]| nodes.iter().fold(0, |group, node| group | 1u16 << node);
+        self.note(Happening::Healed {
+            group: group(healed),
+        });
+        self.network.heal(group(gone));
+        for &node in gone {
+            // Half of those are alive and hear nothing.
+            if self.nodes[node].executor.is_some()
+                && self.chance.of(0x6000 + node as u64).below(2) == 0
+            {
+                self.die(node)?;
+            }
+        }
+        for &node in healed {
+            self.nodes[node].clock.run_at(self.now_ns, 1000);
+            if self.nodes[node].executor.is_none() {
+                self.start(node)?;
+            } else if self.nodes[node].is_paused {
+                self.go_on(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn unanswered(&self) -> String {
+        let waiting = self
+            .clients
+            .iter()
+            .enumerate()
+            .filter(|(_, client)| client.answered_in_calm < 2);
+        let waiting: Vec<String> = waiting.map(|(client, _)| format!("c{client}")).collect();
+        format!(
+            "a quorum was sound for {} s, and {} got no answer",
+            CALM_NS / 1_000_000_000,
+            waiting.join(", ")
+        )
+    }
+
+    fn client_fires(&mut self, client: usize, timer: u64, what: Timer) -> Result<(), Broken> {
+        if self.clients[client].timer != timer {
+            return Ok(());
+        }
+        if what == Timer::Begin {
+            self.calls += 1;
+            self.clients[client].begin(self.now_ns, self.calls, self.frontier);
+        }
+        let nodes = self.nodes.len();
+        let node = self.clients[client].next_node(nodes);
+        let Some((_, call)) = self.clients[client].call() else {
+            return Ok(());
+        };
+        let (slot, entry) = (call.slot, call.entry.clone());
+        let Some(to) = node else {
+            self.note(Happening::GaveUp { client, slot });
+            self.clients[client].gave_up();
+            let think_ns = self.clients[client].think_ns(&self.plan);
+            self.client_timer(client, think_ns, Timer::Begin);
+            return Ok(());
+        };
+        if what == Timer::Begin {
+            self.look(Fact::Wanted { entry: &entry })?;
+        }
+        self.note(Happening::Asked {
+            client,
+            node: to,
+            slot,
+            entry: &entry,
+        });
+        let arrives = self
+            .network
+            .send(&mut self.faults, self.now_ns, CLIENTS, usize::from(to.0));
+        for at_ns in arrives.into_iter().flatten() {
+            let entry = entry.clone();
+            self.at(
+                at_ns,
+                Event::Request {
+                    to,
+                    client,
+                    slot,
+                    entry,
+                },
+            );
+        }
+        self.client_timer(client, 4 * self.plan.attempt_ns, Timer::TryAgain);
+        Ok(())
+    }
+
+    fn answered(&mut self, client: usize, slot: Slot, entry: Entry) {
+        let Some((_, call)) = self.clients[client].call() else {
+            return;
+        };
+        if call.slot != slot {
+            return;
+        }
+        self.note(Happening::Answered {
+            client,
+            slot,
+            entry: &entry,
+        });
+        self.clients[client].answered(self.now_ns, entry);
+        self.tally.answered += 1;
+        self.clients[client].answered_in_calm += u32::from(self.is_calm);
+        let think_ns = self.clients[client].think_ns(&self.plan);
+        self.client_timer(client, think_ns, Timer::Begin);
+    }
+
+    /// Sets the one timer that counts for the client.
+    fn client_timer(&mut self, client: usize, after_ns: u64, what: Timer) {
+        self.clients[client].timer += 1;
+        let timer = self.clients[client].timer;
+        self.after(
+            after_ns,
+            Event::Client {
+                client,
+                timer,
+                what,
+            },
+        );
+    }
+
+    fn is_alive(&self, node: usize, life: u32) -> bool {
+        self.nodes[node].life == life && self.nodes[node].executor.is_some()
+    }
+
+    pub(crate) fn after(&mut self, after_ns: u64, event: Event) {
+        self.at(self.now_ns + after_ns, event);
+    }
+
+    pub(crate) fn at(&mut self, at_ns: u64, event: Event) {
+        self.scheduled += 1;
+        let number = self.scheduled;
+        self.queue.push(Reverse(Due {
+            at_ns,
+            number,
+            event,
+        }));
+    }
+
+    pub(crate) fn note(&mut self, happening: Happening<'_>) {
+        self.trace.note(self.now_ns, happening);
+    }
+
+    /// Shows a fact to the invariants.
+    pub(crate) fn look(&mut self, fact: Fact<'_>) -> Result<(), Broken> {
+        match &mut self.invariants {
+            Some(invariants) => invariants.look(fact),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows a node's state to the invariants.
+    pub(crate) fn look_at(&mut self, node: usize, has_started: bool) -> Result<(), Broken> {
+        let (Some(invariants), Some(executor)) = (&mut self.invariants, &self.nodes[node].executor)
+        else {
+            return Ok(());
+        };
+        let replica = executor.replica();
+        invariants.look(if has_started {
+            Fact::Started { replica }
+        } else {
+            Fact::Stepped { replica }
+        })
+    }
+
+    /// What clients asked and were told.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.clients.iter().flat_map(|client| &client.calls)
+    }
+
+    pub(crate) fn struck(&self) -> &[Strike] {
+        self.faults.struck()
+    }
+
+    pub(crate) fn marks(&self) -> Marks {
+        simulation::reached()
+    }
+
+    pub(crate) fn ticket(&self, node: usize, count: usize) -> Ticket {
+        Ticket((count - self.nodes[node].written_before) as u64)
+    }
+}
+
+/// Which nodes may lose what they were asked to keep.
+fn losers(chance: Chance, plan: &Plan) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..plan.nodes).collect();
+    order.sort_by_key(|&node| chance.of(0x7000 + node as u64).bits());
+    let mut loses = vec![false; plan.nodes];
+    for &node in &order[..plan.losers] {
+        loses[node] = true;
+    }
+    loses
+}
