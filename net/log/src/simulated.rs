@@ -182,7 +182,7 @@ impl SimulatedDisk {
             }
         }
         for (number, sector, version) in landed {
-            state.land(number, sector, version);
+            state.land(number, sector, &version);
         }
         for change in std::mem::take(&mut state.changes) {
             if faults.change_survives(change.operation(), change.name()) {
@@ -492,7 +492,7 @@ impl DiskFile for SimulatedFile {
         }
         for (sector, versions) in unsynced {
             if let Some(newest) = versions.into_iter().next_back() {
-                state.land(self.inode, sector, newest);
+                state.land(self.inode, sector, &newest);
             }
         }
         Ok(())
@@ -518,7 +518,7 @@ impl State {
     }
 
     /// A version of a sector reaches the platter, in its place or another.
-    fn land(&mut self, inode: u64, sector: u64, version: Version) {
+    fn land(&mut self, inode: u64, sector: u64, version: &Version) {
         let (inode, sector) = version.misdirected.unwrap_or((inode, sector));
         let Some(inode) = self.inodes.get_mut(&inode) else {
             return;
