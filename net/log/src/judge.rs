@@ -110,8 +110,8 @@ fn records<F>(scan: &Scan<F>, count: u32) -> impl Iterator<Item = (At, &Cell)> {
 /// Where the log ends, and whether something before it, or at it, is lost. `None` without segments.
 fn end<F>(scans: &[Scan<F>], first: u64, proven: At) -> Option<(At, bool)> {
     let mut is_lost = false;
-    // The checksum of the record before, where that can be read.
-    let mut previous = None;
+    // The checksum of the record before, where that can be read. Before the very first there is none.
+    let mut previous = (first == 1).then_some(0);
     let mut expected = first;
     let mut scans = scans.iter().filter(|scan| scan.generation >= first);
     while let Some(scan) = scans.next() {
@@ -154,9 +154,10 @@ fn end<F>(scans: &[Scan<F>], first: u64, proven: At) -> Option<(At, bool)> {
                         previous = None;
                         after = proven.1;
                     }
+                    is_lost |= is_damaged;
                     if !goes_on {
-                        let is_damaged = is_damaged || scans.any(|scan| is_damaged_at_once(scan));
-                        return Some(((scan.generation, after), is_lost || is_damaged));
+                        is_lost |= scans.any(is_damaged_at_once);
+                        return Some(((scan.generation, after), is_lost));
                     }
                 }
             }

@@ -11,6 +11,7 @@ mod open;
 mod options;
 mod real;
 mod record;
+mod recover;
 mod scan;
 mod segment;
 #[cfg(feature = "simulation")]

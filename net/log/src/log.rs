@@ -15,8 +15,7 @@ use crate::record::{Draft, Record};
 use crate::scan::is_damage;
 use crate::segment::{self, Layout, Segment, UNIT_LINES};
 use crate::slots::{Held, Slots};
-use crate::sync::{Covered, SyncDone, SyncJob};
-use crate::upkeep::{Outcome, Ready, Upkeep, UpkeepDone};
+use crate::upkeep::Ready;
 use crate::vote::VoteFile;
 
 /// How many records were appended since the log was opened. All records up to a position become durable together.
@@ -193,125 +192,6 @@ impl<D: Disk> Log<D> {
         answer.map_err(|error| self.stop(error))
     }
 
-    /// What makes everything durable that was appended so far; it may run on another thread, while appends go on.
-    /// `None` where everything is, or one is under way: two at once could take each other's errors.
-    ///
-    /// # Errors
-    /// [`LogError::Stopped`].
-    pub fn begin_sync(&mut self) -> Result<Option<SyncJob<D::File>>, LogError> {
-        self.running()?;
-        if self.is_syncing || self.appended == self.synced {
-            return Ok(None);
-        }
-        let covered = |segment: &Segment<D::File>| Covered {
-            file: segment.file.clone(),
-            generation: segment.generation,
-            count: segment.count,
-        };
-        let unsynced = self
-            .segments
-            .iter()
-            .filter(|segment| segment.synced < segment.count);
-        self.is_syncing = true;
-        Ok(Some(SyncJob {
-            covered: unsynced.map(covered).collect(),
-            position: self.appended,
-        }))
-    }
-
-    /// Takes what came of a sync: everything up to the position that it returns is durable.
-    ///
-    /// # Errors
-    /// [`LogError::Disk`] where the sync failed, with which the log has stopped; [`LogError::Stopped`] where it had.
-    pub fn finish_sync(&mut self, done: SyncDone<D::File>) -> Result<Position, LogError> {
-        self.is_syncing = false;
-        self.running()?;
-        done.result.map_err(|error| self.stop(error))?;
-        for covered in &done.covered {
-            let mut segments = self.segments.iter_mut();
-            if let Some(segment) = segments.find(|segment| segment.generation == covered.generation)
-            {
-                segment.synced = covered.count;
-            }
-        }
-        self.synced = done.position;
-        if let Some((position, first)) = self.trim
-            && position <= self.synced
-        {
-            self.trim = None;
-            self.give_back(first);
-        }
-        Ok(self.synced)
-    }
-
-    /// Makes everything durable that was appended so far, here and now.
-    ///
-    /// # Errors
-    /// [`LogError::Busy`] while a sync is under way elsewhere; as [`finish_sync`](Self::finish_sync).
-    pub fn sync(&mut self) -> Result<Position, LogError> {
-        match self.begin_sync()? {
-            Some(job) => {
-                let done = job.run();
-                self.finish_sync(done)
-            }
-            None if self.is_syncing => Err(LogError::Busy("sync")),
-            None => Ok(self.synced),
-        }
-    }
-
-    /// What gives back the segments that are trimmed and makes the next one ready; it may run on another thread, while
-    /// appends go on. `None` where there is nothing to do, or one is under way. Without it appends do as much
-    /// themselves when a segment is full.
-    ///
-    /// # Errors
-    /// [`LogError::Stopped`].
-    pub fn begin_upkeep(&mut self) -> Result<Option<Upkeep<D>>, LogError> {
-        self.running()?;
-        let is_wanted = self.ready.is_none();
-        if self.is_in_upkeep || (self.discard.is_empty() && !is_wanted) {
-            return Ok(None);
-        }
-        self.is_in_upkeep = true;
-        let next = self.origin(self.last().generation + 1);
-        Ok(Some(Upkeep {
-            disk: self.disk.clone(),
-            discard: std::mem::take(&mut self.discard),
-            prepare: is_wanted.then_some((next, self.layout)),
-        }))
-    }
-
-    /// Takes what came of an upkeep.
-    ///
-    /// # Errors
-    /// [`LogError::DiskFull`] where there was no room for another segment; [`LogError::Disk`] where it failed, with which
-    /// the log has stopped; [`LogError::Stopped`] where it had.
-    pub fn finish_upkeep(&mut self, done: UpkeepDone<D>) -> Result<(), LogError> {
-        self.is_in_upkeep = false;
-        self.running()?;
-        match done.outcome {
-            Outcome::Done(ready) => {
-                self.ready = ready.or(self.ready.take());
-                Ok(())
-            }
-            Outcome::Full(error) => Err(LogError::DiskFull(error)),
-            Outcome::Failed(error) => Err(self.stop(error)),
-        }
-    }
-
-    /// Does the upkeep, here and now, if there is any.
-    ///
-    /// # Errors
-    /// As [`finish_upkeep`](Self::finish_upkeep).
-    pub fn upkeep(&mut self) -> Result<(), LogError> {
-        match self.begin_upkeep()? {
-            Some(job) => {
-                let done = job.run();
-                self.finish_upkeep(done)
-            }
-            None => Ok(()),
-        }
-    }
-
     pub(crate) fn running(&self) -> Result<(), LogError> {
         match &self.stopped {
             Some(error) => Err(LogError::Stopped(error.clone())),
@@ -319,7 +199,7 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    fn stop(&mut self, error: DiskError) -> LogError {
+    pub(crate) fn stop(&mut self, error: DiskError) -> LogError {
         self.stopped = Some(error.clone());
         LogError::Disk(error)
     }
@@ -455,7 +335,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// The segments below `first` are no longer needed, and that is durable.
-    fn give_back(&mut self, first: u64) {
+    pub(crate) fn give_back(&mut self, first: u64) {
         while self.segments.len() > 1 && self.segments[0].generation < first {
             if let Some(segment) = self.segments.pop_front() {
                 self.discard.push((segment.generation, segment.layout));
@@ -504,7 +384,7 @@ impl<D: Disk> Log<D> {
         Ok(is_whole.then(|| Entry::Commands(payload.into())))
     }
 
-    fn last(&self) -> &Segment<D::File> {
+    pub(crate) fn last(&self) -> &Segment<D::File> {
         // There is one from the opening on, and the last is never given back.
         &self.segments[self.segments.len() - 1]
     }

@@ -12,69 +12,16 @@ use std::rc::Rc;
 
 use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation};
 
+mod faults;
+mod state;
+
+pub use faults::{Damage, DiskFaults, NoFaults, Place};
+use state::{Change, Inode, State, Version, sector_range};
+
 /// `EBADF`: a handle from before the node went down.
 const STALE: Fault = Fault::Io { code: 9 };
 /// `EIO`: what an unreadable sector gives.
 const UNREADABLE: Fault = Fault::Io { code: 5 };
-
-/// What goes wrong, and when. As it stands, nothing does; and at a power cut, nothing unsynced survives.
-pub trait DiskFaults {
-    /// Whether an operation on `bytes` bytes of a file is refused, and how. A refused operation changes nothing, but
-    /// for two: a write refused with [`Fault::Short`] takes its first `done` bytes, and a refused sync leaves what it
-    /// should have synced in the cache, held for clean; no later sync writes it.
-    fn refuses(&mut self, operation: Operation, file: &str, bytes: u64) -> Option<Fault> {
-        let _ = (operation, file, bytes);
-        None
-    }
-
-    /// Whether a write lands on the platter in another place than asked for. The cache shows it where it should be.
-    fn misdirects(&mut self, file: &str, offset: u64, bytes: u64) -> Option<Place> {
-        let _ = (file, offset, bytes);
-        None
-    }
-
-    /// Whether one version of one sector, written but not synced, is on the platter when the power goes. Asked for
-    /// the newest version first; the first that survives is what the sector then holds.
-    fn survives(&mut self, file: &str, sector: u64) -> bool {
-        let _ = (file, sector);
-        false
-    }
-
-    /// Whether one creation, renaming or removal that was not synced is on the platter when the power goes.
-    fn change_survives(&mut self, operation: Operation, file: &str) -> bool {
-        let _ = (operation, file);
-        false
-    }
-}
-
-/// Nothing goes wrong.
-#[derive(Clone, Copy, Debug)]
-pub struct NoFaults;
-
-impl DiskFaults for NoFaults {}
-
-/// Where a misdirected write lands: from this offset on, rounded down to a sector. Outside of any file, it is lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub file: String,
-    /// The offset in it, in bytes.
-    pub offset: u64,
-}
-
-/// How a sector that was written and synced goes bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
-    /// Reading it fails, until it is written again.
-    Unreadable,
-    /// One bit of it, counted from the sector's start, is the other way round, and nobody says so.
-    Flipped {
-        /// Which bit; taken modulo the sector's bits.
-        bit: u64,
-    },
-    /// It holds zeros, and nobody says so.
-    Zeroed,
-}
 
 /// The disk. A clone is another handle on it.
 #[derive(Clone)]
@@ -96,55 +43,11 @@ struct Shared {
     faults: RefCell<Box<dyn DiskFaults>>,
 }
 
-struct State {
-    /// Bytes that survive or not as one.
-    sector: usize,
-    /// Goes up when the node goes down: handles from before are stale.
-    boot: u64,
-    inodes: BTreeMap<u64, Inode>,
-    inode_next: u64,
-    names: BTreeMap<String, u64>,
-    names_durable: BTreeMap<String, u64>,
-    /// What was done to the directory since it was synced last.
-    changes: Vec<Change>,
-}
-
-struct Inode {
-    cache: Vec<u8>,
-    platter: Vec<u8>,
-    /// Sectors written and not synced: every version since, oldest first.
-    dirty: BTreeMap<u64, Vec<Version>>,
-    /// Sectors that a failed sync should have written. The system holds them for clean.
-    forgotten: BTreeMap<u64, Vec<Version>>,
-    unreadable: BTreeSet<u64>,
-}
-
-struct Version {
-    bytes: Box<[u8]>,
-    /// The inode and sector where it lands, if elsewhere.
-    misdirected: Option<(u64, u64)>,
-}
-
-enum Change {
-    Created { name: String, inode: u64 },
-    Renamed { from: String, to: String },
-    Removed { name: String },
-}
-
 impl SimulatedDisk {
     /// An empty disk with sectors of `sector` bytes, at least one.
     pub fn new(sector: usize, faults: impl DiskFaults + 'static) -> SimulatedDisk {
-        let state = State {
-            sector: sector.max(1),
-            boot: 0,
-            inodes: BTreeMap::new(),
-            inode_next: 0,
-            names: BTreeMap::new(),
-            names_durable: BTreeMap::new(),
-            changes: Vec::new(),
-        };
         let shared = Shared {
-            state: RefCell::new(state),
+            state: RefCell::new(State::new(sector.max(1))),
             faults: RefCell::new(Box::new(faults)),
         };
         SimulatedDisk {
@@ -497,86 +400,6 @@ impl DiskFile for SimulatedFile {
         }
         Ok(())
     }
-}
-
-impl State {
-    fn change(&mut self, change: Change) {
-        change.apply(&mut self.names);
-        self.changes.push(change);
-    }
-
-    /// Every file that has a name, and the name: the one it has now before the one it had.
-    fn names_of_inodes(&self) -> Vec<(String, u64)> {
-        let mut names = BTreeMap::new();
-        for (name, inode) in self.names_durable.iter().chain(&self.names) {
-            names.insert(*inode, name.clone());
-        }
-        names
-            .into_iter()
-            .map(|(inode, name)| (name, inode))
-            .collect()
-    }
-
-    /// A version of a sector reaches the platter, in its place or another.
-    fn land(&mut self, inode: u64, sector: u64, version: &Version) {
-        let (inode, sector) = version.misdirected.unwrap_or((inode, sector));
-        let Some(inode) = self.inodes.get_mut(&inode) else {
-            return;
-        };
-        let Some(range) = sector_range(inode.platter.len(), sector, self.sector) else {
-            return;
-        };
-        let taken = range.len().min(version.bytes.len());
-        inode.platter[range.start..range.start + taken].copy_from_slice(&version.bytes[..taken]);
-        inode.unreadable.remove(&sector);
-    }
-
-    fn drop_nameless(&mut self) {
-        let mut named = BTreeSet::new();
-        named.extend(self.names.values().copied());
-        named.extend(self.names_durable.values().copied());
-        self.inodes.retain(|inode, _| named.contains(inode));
-    }
-}
-
-impl Change {
-    fn operation(&self) -> Operation {
-        match self {
-            Change::Created { .. } => Operation::Create,
-            Change::Renamed { .. } => Operation::Rename,
-            Change::Removed { .. } => Operation::Remove,
-        }
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Change::Created { name, .. } | Change::Removed { name } => name,
-            Change::Renamed { from, .. } => from,
-        }
-    }
-
-    /// Does the change to `names`, where it can still be done: one before it may have been lost.
-    fn apply(&self, names: &mut BTreeMap<String, u64>) {
-        match self {
-            Change::Created { name, inode } => {
-                names.insert(name.clone(), *inode);
-            }
-            Change::Renamed { from, to } => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
-                }
-            }
-            Change::Removed { name } => {
-                names.remove(name);
-            }
-        }
-    }
-}
-
-/// The bytes of a sector in a file of `length` bytes.
-fn sector_range(length: usize, sector: u64, size: usize) -> Option<std::ops::Range<usize>> {
-    let start = usize::try_from(sector).ok()?.checked_mul(size)?;
-    (start < length).then(|| start..length.min(start + size))
 }
 
 impl fmt::Debug for SimulatedDisk {

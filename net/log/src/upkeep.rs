@@ -5,6 +5,8 @@ use sprag_paxos::simulation::{Bug, planted};
 
 use crate::cell::Origin;
 use crate::disk::{Disk, DiskError, DiskFile, Fault};
+use crate::error::LogError;
+use crate::log::Log;
 use crate::segment::{self, Layout};
 
 /// A segment while it is made.
@@ -106,4 +108,59 @@ pub(crate) fn prepare<D: Disk>(
         file,
         layout,
     })
+}
+
+impl<D: Disk> Log<D> {
+    /// What gives back the segments that are trimmed and makes the next one ready; it may run on another thread, while
+    /// appends go on. `None` where there is nothing to do, or one is under way. Without it appends do as much
+    /// themselves when a segment is full.
+    ///
+    /// # Errors
+    /// [`LogError::Stopped`].
+    pub fn begin_upkeep(&mut self) -> Result<Option<Upkeep<D>>, LogError> {
+        self.running()?;
+        let is_wanted = self.ready.is_none();
+        if self.is_in_upkeep || (self.discard.is_empty() && !is_wanted) {
+            return Ok(None);
+        }
+        self.is_in_upkeep = true;
+        let next = self.origin(self.last().generation + 1);
+        Ok(Some(Upkeep {
+            disk: self.disk.clone(),
+            discard: std::mem::take(&mut self.discard),
+            prepare: is_wanted.then_some((next, self.layout)),
+        }))
+    }
+
+    /// Takes what came of an upkeep.
+    ///
+    /// # Errors
+    /// [`LogError::DiskFull`] where there was no room for another segment; [`LogError::Disk`] where it failed, with which
+    /// the log has stopped; [`LogError::Stopped`] where it had.
+    pub fn finish_upkeep(&mut self, done: UpkeepDone<D>) -> Result<(), LogError> {
+        self.is_in_upkeep = false;
+        self.running()?;
+        match done.outcome {
+            Outcome::Done(ready) => {
+                self.ready = ready.or(self.ready.take());
+                Ok(())
+            }
+            Outcome::Full(error) => Err(LogError::DiskFull(error)),
+            Outcome::Failed(error) => Err(self.stop(error)),
+        }
+    }
+
+    /// Does the upkeep, here and now, if there is any.
+    ///
+    /// # Errors
+    /// As [`finish_upkeep`](Self::finish_upkeep).
+    pub fn upkeep(&mut self) -> Result<(), LogError> {
+        match self.begin_upkeep()? {
+            Some(job) => {
+                let done = job.run();
+                self.finish_upkeep(done)
+            }
+            None => Ok(()),
+        }
+    }
 }

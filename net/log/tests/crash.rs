@@ -189,8 +189,8 @@ impl Node {
             opened => opened,
         };
         match opened {
-            // Nobody is there to look at what is read once the power is gone.
-            Ok(_) if self.world.borrow().is_off => {}
+            // Nobody is there to look at what is read once the power is gone, or isn't.
+            Ok(_) | Err(OpenError::VoteLost) if self.world.borrow().is_off => {}
             Ok((mut log, recovered)) => {
                 self.is_repaired = true;
                 self.check(&recovered)?;
@@ -201,8 +201,6 @@ impl Node {
                 }
             }
             Err(OpenError::Disk(_)) => {}
-            // Both copies can't be read once the power is gone.
-            Err(OpenError::VoteLost) if self.world.borrow().is_off => {}
             Err(error) => return Err(format!("can't be opened: {error}")),
         }
         let is_off = self.world.borrow().is_off;
@@ -234,7 +232,7 @@ impl Node {
                             size => {
                                 let mut bytes = vec![
                                     self.rng.u8(..);
-                                    self.rng.usize(..[0, 1, 200, 3000][size] + 1)
+                                    self.rng.usize(..=[0, 1, 200, 3000][size])
                                 ];
                                 bytes.extend(model.serial.to_le_bytes());
                                 Entry::Commands(bytes.into())
