@@ -38,10 +38,14 @@ pub(crate) enum Kind {
     /// There is none here, and never was in this generation.
     Empty,
     /// The entry that does nothing was accepted.
-    Noop,
+    AcceptedNoop,
     /// The payload was accepted.
-    Commands,
-    /// All slots up to this one are decided: a hint.
+    Accepted,
+    /// The entry that does nothing is decided there.
+    LearnedNoop,
+    /// The payload is decided there.
+    Learned,
+    /// All slots up to this one are decided, and hold what was accepted or learned last.
     Decided,
     /// All slots up to this one are in a snapshot; in place of a round, the oldest generation that is still needed.
     Trimmed,
@@ -116,10 +120,12 @@ impl Cell {
         let node = NodeId(reader.u16());
         let kind = match reader.take::<1>()[0] {
             0 => Kind::Empty,
-            1 => Kind::Noop,
-            2 => Kind::Commands,
-            3 => Kind::Decided,
-            4 => Kind::Trimmed,
+            1 => Kind::AcceptedNoop,
+            2 => Kind::Accepted,
+            3 => Kind::LearnedNoop,
+            4 => Kind::Learned,
+            5 => Kind::Decided,
+            6 => Kind::Trimmed,
             _ => return None,
         };
         Some(Cell {
@@ -141,7 +147,12 @@ impl Cell {
 
     /// Whether this is of an acceptance.
     pub(crate) fn is_accepted(&self) -> bool {
-        matches!(self.kind, Kind::Noop | Kind::Commands)
+        matches!(self.kind, Kind::AcceptedNoop | Kind::Accepted)
+    }
+
+    /// Whether this is of what was learned.
+    pub(crate) fn is_learned(&self) -> bool {
+        matches!(self.kind, Kind::LearnedNoop | Kind::Learned)
     }
 
     /// The lines that the record takes.

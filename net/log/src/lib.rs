@@ -12,6 +12,7 @@ mod options;
 mod real;
 mod record;
 mod recover;
+mod repair;
 mod scan;
 mod segment;
 #[cfg(feature = "simulation")]
@@ -28,7 +29,6 @@ pub use log::{Log, Position};
 pub use open::Recovered;
 pub use options::{LogOptions, OptionsError};
 pub use real::{RealDisk, RealFile};
-pub use record::Record;
 #[cfg(feature = "simulation")]
 pub use simulated::{Damage, DiskFaults, NoFaults, Place, SimulatedDisk, SimulatedFile};
 pub use sync::{SyncDone, SyncJob};

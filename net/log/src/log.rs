@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use sprag_paxos::simulation::{Bug, planted};
-use sprag_paxos::{Answer, Ballot, Entry, Slot, Vote, Voter};
+use sprag_paxos::{Answer, Ballot, Entry, Record, Slot, Vote, Voter};
 
 use crate::bytes::{UNIT, checksum};
 use crate::cell::{CELL, Cell, Kind, Origin};
@@ -11,7 +11,7 @@ use crate::disk::{Disk, DiskError, DiskFile};
 use crate::error::LogError;
 use crate::identity::Identity;
 use crate::options::LogOptions;
-use crate::record::{Draft, Record};
+use crate::record::{self, Draft};
 use crate::scan::is_damage;
 use crate::segment::{self, Layout, Segment, UNIT_LINES};
 use crate::slots::{Held, Slots};
@@ -76,7 +76,7 @@ impl<D: Disk> Log<D> {
         self.slots.trimmed()
     }
 
-    /// All slots up to this one are decided, as far as was said.
+    /// All slots up to this one are decided, as far as records say.
     pub fn decided(&self) -> Slot {
         self.decided
     }
@@ -113,8 +113,8 @@ impl<D: Disk> Log<D> {
         self.raise(ballot)
     }
 
-    /// Appends records, in one batch: one write for them, and one for their headers. They are not durable yet. A ballot
-    /// above what is promised is promised first.
+    /// Appends records, in one batch: one write for them, and one for their headers. They are not durable yet, but for
+    /// what they promise, which is made durable first, as [`promise`](Self::promise) does it.
     ///
     /// # Errors
     /// Before anything is written, and the log goes on: [`LogError::TooLarge`], [`LogError::Trimmed`],
@@ -123,29 +123,23 @@ impl<D: Disk> Log<D> {
     pub fn append(&mut self, records: &[Record]) -> Result<Position, LogError> {
         self.running()?;
         let trimmed = self.slots.trimmed();
-        let mut highest = Ballot::NONE;
-        for record in records {
-            if let Record::Accepted { slot, vote } = record {
-                if *slot <= trimmed {
-                    return Err(LogError::Trimmed {
-                        slot: *slot,
-                        trimmed,
-                    });
-                }
-                if slot.0 - trimmed.0 > self.options.slots_max as u64 {
-                    let slots_max = self.options.slots_max;
-                    return Err(LogError::TooFar {
-                        slot: *slot,
-                        trimmed,
-                        slots_max,
-                    });
-                }
-                highest = highest.max(vote.ballot);
+        let slots_max = self.options.slots_max;
+        for slot in records.iter().filter_map(record::held_slot) {
+            if slot <= trimmed {
+                return Err(LogError::Trimmed { slot, trimmed });
+            }
+            if slot.0 - trimmed.0 > slots_max as u64 {
+                return Err(LogError::TooFar {
+                    slot,
+                    trimmed,
+                    slots_max,
+                });
             }
         }
-        let drafts = records.iter().map(Record::draft);
+        let drafts = records.iter().filter_map(Draft::of);
         self.make_room(drafts.clone(), self.options.segments_max)?;
-        self.raise(highest)?;
+        let promised = records.iter().map(record::promised);
+        self.raise(promised.fold(Ballot::NONE, Ballot::max))?;
         self.write(drafts)
     }
 
@@ -314,9 +308,9 @@ impl<D: Disk> Log<D> {
             rest = after;
             line += draft.lines() as u32;
             index += 1;
-            if cell.is_accepted() {
+            if cell.is_accepted() || cell.is_learned() {
                 last.slot_max = last.slot_max.max(cell.slot);
-                self.slots.accept(origin.generation, cell);
+                self.slots.note(origin.generation, cell);
             } else {
                 self.decided = self.decided.max(cell.slot);
             }
@@ -362,9 +356,9 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Reads what was accepted; `None` where it can't be read any more.
-    fn entry(&self, generation: u64, cell: &Cell) -> Result<Option<Entry>, DiskError> {
-        if cell.kind == Kind::Noop {
+    /// Reads what was accepted or learned; `None` where it can't be read any more.
+    pub(crate) fn entry(&self, generation: u64, cell: &Cell) -> Result<Option<Entry>, DiskError> {
+        if matches!(cell.kind, Kind::AcceptedNoop | Kind::LearnedNoop) {
             return Ok(Some(Entry::Noop));
         }
         let mut segments = self.segments.iter();

@@ -19,28 +19,26 @@ use crate::vote::{self, VOTE, VOTE_NEW, VoteFile};
 pub struct Recovered {
     /// Who votes on this disk.
     pub voter: Voter,
-    /// Nothing below this ballot may be promised or accepted.
-    pub promised: Ballot,
     /// All slots up to this one are in a snapshot.
     pub trimmed: Slot,
-    /// All slots up to this one are decided: a hint, which may be behind.
-    pub decided: Slot,
     /// Set where the disk has lost acceptances and even their slots: each slot above `trimmed` may have had one in a
-    /// ballot up to this. Such a disk has no vote in a slot until it accepts there in a higher ballot; it is best given
-    /// up for a new one.
+    /// ballot up to this. Such a disk has no vote in a slot until it accepts there in a higher ballot, and doesn't know
+    /// what is decided; it is best given up for a new one.
     pub lost: Option<Ballot>,
-    /// The slots above `trimmed` of which something is known, in order: accepted or unknown. Where nothing is lost, all
-    /// others are never.
-    pub answers: Vec<(Slot, Answer)>,
+    /// What the voter starts with. Its answers are for slots above `trimmed` only; where nothing is lost, those that
+    /// it doesn't name are never.
+    pub state: sprag_paxos::Recovered,
 }
 
 impl Recovered {
-    /// What is known of any slot above `trimmed`.
+    /// What is known of the vote in any slot above `trimmed`.
     pub fn answer(&self, slot: Slot) -> Answer {
-        match self.answers.binary_search_by_key(&slot, |(slot, _)| *slot) {
-            Ok(found) => self.answers[found].1.clone(),
-            Err(_) => self.lost.map_or(Answer::Never, Answer::Unknown),
-        }
+        let unnamed = || self.lost.map_or(Answer::Never, Answer::Unknown);
+        self.state
+            .answers
+            .get(&slot)
+            .cloned()
+            .unwrap_or_else(unnamed)
     }
 }
 

@@ -4,19 +4,19 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use sprag_paxos::simulation::{Bug, planted};
-use sprag_paxos::{Ballot, Slot};
+use sprag_paxos::{Answer, Ballot, Slot};
 
-use crate::bytes::UNIT;
-use crate::cell::{CELL, Cell, Origin};
-use crate::disk::{Disk, DiskError, DiskFile};
+use crate::cell::Origin;
+use crate::disk::{Disk, DiskError};
 use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::judge::{At, Verdict, judge, kept};
 use crate::log::{Log, Position};
 use crate::open::Recovered;
 use crate::options::LogOptions;
-use crate::scan::{Found, Scan, line_after, read_image};
-use crate::segment::{self, Layout, Segment, UNIT_LINES};
+use crate::repair::{Repaired, repair};
+use crate::scan::{Found, Scan};
+use crate::segment::{self, Layout, Segment};
 use crate::slots::Slots;
 use crate::upkeep::{Ready, prepare};
 use crate::vote::VoteFile;
@@ -52,12 +52,14 @@ impl<D: Disk> Opening<D> {
         self.remember(&scans, &verdict)?;
 
         let mut slots = Slots::new(verdict.trimmed);
-        let mut line = 0;
-        let mut header = Vec::new();
+        let mut last = Repaired {
+            header: Vec::new(),
+            line: 0,
+        };
         for scan in scans.iter().filter(|scan| verdict.keeps(scan.generation)) {
             note(&mut slots, scan, verdict.end);
             if scan.is_scarred || scan.generation >= verdict.proven.0.min(verdict.end.0) {
-                (line, header) = self.write_back(scan, &verdict)?;
+                last = self.repair(scan, &verdict)?;
             }
         }
         // Only now that what says so is durable.
@@ -71,8 +73,10 @@ impl<D: Disk> Opening<D> {
             .collect();
         if segments.is_empty() {
             let made = prepare(&self.disk, self.origin(verdict.end.0 + 1), self.layout)?;
-            line = made.layout.body();
-            header = segment::empty_header(made.layout, self.origin(made.generation));
+            last = Repaired {
+                header: segment::empty_header(made.layout, self.origin(made.generation)),
+                line: made.layout.body(),
+            };
             segments.push_back(Segment {
                 generation: made.generation,
                 file: made.file,
@@ -89,8 +93,8 @@ impl<D: Disk> Opening<D> {
             options: self.options,
             layout: self.layout,
             segments,
-            header,
-            line,
+            header: last.header,
+            line: last.line,
             previous,
             ready,
             discard: Vec::new(),
@@ -153,16 +157,8 @@ impl<D: Disk> Opening<D> {
         Ok(ready)
     }
 
-    /// Writes anew what isn't proven to be durable, and takes away what lies beyond the log's end: first in the front of
-    /// the segment, then in its body, so that one trace of each record is whole at any time. Returns where the next
-    /// batch would go, and the front.
-    fn write_back(
-        &self,
-        scan: &Scan<D::File>,
-        verdict: &Verdict,
-    ) -> Result<(u32, Vec<u8>), DiskError> {
-        let origin = self.origin(scan.generation);
-        let layout = scan.layout;
+    /// Makes durable what counts in a segment: it may be in the system's cache only, from before a sync that failed.
+    fn repair(&self, scan: &Scan<D::File>, verdict: &Verdict) -> Result<Repaired, DiskError> {
         let count = count(scan, verdict.end);
         let from = match scan.generation.cmp(&verdict.proven.0) {
             _ if planted(Bug::FoundTakenForDurable) => count,
@@ -170,63 +166,7 @@ impl<D: Disk> Opening<D> {
             Ordering::Equal => verdict.proven.1,
             Ordering::Greater => 0,
         };
-        let mut image = read_image(&scan.file, layout)?;
-
-        let mut header = image[..layout.header_bytes()].to_vec();
-        let (mut rewritten_from, mut rewritten_to) = (u32::MAX, 0);
-        let mut line = layout.body();
-        for (index, place) in (0..).zip(header.chunks_exact_mut(CELL)) {
-            match scan.found.get(index as usize) {
-                Some(Found::Record { cell, .. }) if index < count => {
-                    cell.encode(origin, index.into(), place);
-                    line = line.max(line_after(cell).next_multiple_of(UNIT_LINES));
-                    if index >= from {
-                        rewritten_from = rewritten_from.min(cell.line);
-                        rewritten_to = line;
-                    }
-                }
-                // Nothing but damage: it stays, so that nobody takes it for unwritten.
-                _ if index < count => {}
-                _ => Cell::encode_empty(origin, index.into(), place),
-            }
-        }
-        let mut is_written = false;
-        let units = header
-            .chunks_exact(UNIT)
-            .zip(image.chunks_exact(UNIT))
-            .enumerate();
-        for (unit, (bytes, before)) in units {
-            let indexes = unit as u32 * UNIT_LINES..(unit as u32 + 1) * UNIT_LINES;
-            if bytes != before || (indexes.start < count && indexes.end > from) {
-                scan.file.write((unit * UNIT) as u64, bytes)?;
-                is_written = true;
-            }
-        }
-        if is_written {
-            scan.file.sync()?;
-        }
-
-        let mut is_written = false;
-        let units = image
-            .chunks_exact_mut(UNIT)
-            .enumerate()
-            .skip(layout.header_units() as usize);
-        for (unit, bytes) in units {
-            let lines = unit as u32 * UNIT_LINES..(unit as u32 + 1) * UNIT_LINES;
-            let is_beyond =
-                lines.start >= line && !segment::is_empty_unit(bytes, origin, unit as u32);
-            if is_beyond {
-                segment::encode_empty_unit(origin, unit as u32, bytes);
-            }
-            if is_beyond || (lines.start < rewritten_to && lines.end > rewritten_from) {
-                scan.file.write((unit * UNIT) as u64, bytes)?;
-                is_written = true;
-            }
-        }
-        if is_written {
-            scan.file.sync()?;
-        }
-        Ok((line, header))
+        repair(scan, self.origin(scan.generation), from, count)
     }
 
     fn origin(&self, generation: u64) -> Origin {
@@ -240,17 +180,35 @@ impl<D: Disk> Opening<D> {
 impl<D: Disk> Log<D> {
     fn recovered(&self) -> Result<Recovered, DiskError> {
         let vote = self.vote.record();
-        let answers = self
-            .slots
-            .all()
-            .map(|(slot, held)| Ok((slot, self.answer(held)?)));
+        let trimmed = self.slots.trimmed();
+        let mut state = sprag_paxos::Recovered {
+            promised: vote.promised,
+            decided: trimmed,
+            ..sprag_paxos::Recovered::default()
+        };
+        for (slot, held) in self.slots.all() {
+            let answer = self.answer(held)?;
+            let learned = match &held.learned {
+                Some((generation, cell)) => self.entry(*generation, cell)?,
+                None => None,
+            };
+            let is_accepted = matches!(answer, Answer::Accepted(_)) && held.learned.is_none();
+            let is_known = !held.is_unread && (learned.is_some() || is_accepted);
+            // Where something is lost, it may have been what came last.
+            let is_next = slot == state.decided.next() && vote.lost == Ballot::NONE;
+            if is_next && is_known && slot <= self.decided {
+                state.decided = slot;
+                state.learned.extend(learned.map(|entry| (slot, entry)));
+            }
+            if answer != Answer::Never {
+                state.answers.insert(slot, answer);
+            }
+        }
         Ok(Recovered {
             voter: self.identity.voter,
-            promised: vote.promised,
-            trimmed: self.slots.trimmed(),
-            decided: self.decided(),
+            trimmed,
             lost: (vote.lost > Ballot::NONE).then_some(vote.lost),
-            answers: answers.collect::<Result<_, DiskError>>()?,
+            state,
         })
     }
 }
@@ -267,17 +225,9 @@ fn count<F>(scan: &Scan<F>, end: At) -> u32 {
 fn note<F>(slots: &mut Slots, scan: &Scan<F>, end: At) {
     for found in scan.found.iter().take(count(scan, end) as usize) {
         match found {
-            Found::Record {
-                cell,
-                is_whole: true,
-            } if cell.is_accepted() => slots.accept(scan.generation, *cell),
-            Found::Record {
-                cell,
-                is_whole: false,
-            } if cell.is_accepted() => {
-                slots.cannot_read(cell.slot, cell.ballot);
-            }
-            Found::Record { .. } | Found::Nothing { .. } => {}
+            Found::Record { cell, is_whole } if *is_whole => slots.note(scan.generation, *cell),
+            Found::Record { cell, .. } => slots.note_unreadable(cell),
+            Found::Nothing { .. } => {}
         }
     }
 }
@@ -289,7 +239,7 @@ fn in_use<F>(scan: Scan<F>, end: At) -> Segment<F> {
         .iter()
         .take(count as usize)
         .map(|found| match found {
-            Found::Record { cell, .. } if cell.is_accepted() => cell.slot,
+            Found::Record { cell, .. } if cell.is_accepted() || cell.is_learned() => cell.slot,
             Found::Record { .. } | Found::Nothing { .. } => Slot::NONE,
         });
     Segment {

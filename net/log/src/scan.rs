@@ -15,7 +15,7 @@ pub(crate) struct Scan<F> {
     pub(crate) layout: Layout,
     /// By index, to the one after the last record that left a trace.
     pub(crate) found: Vec<Found>,
-    /// Whether some record has lost the trace in the front.
+    /// Whether some record has lost one of its two cells.
     pub(crate) is_scarred: bool,
     /// Whether every place says that it was never written.
     pub(crate) is_unused: bool,
@@ -66,7 +66,8 @@ impl<F: DiskFile> Scan<F> {
             });
             if let Some(cell) = cell {
                 let is_whole = cell.length == 0 || checksum(payload(&image, &cell)) == cell.payload;
-                is_scarred |= in_front.is_none();
+                let in_body = &image[cell.line as usize * CELL..][..CELL];
+                is_scarred |= in_front.is_none() || in_body != &image[at..at + CELL];
                 found.push(Found::Record { cell, is_whole });
                 records = found.len();
                 place = Some(line_after(&cell));

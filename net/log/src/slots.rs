@@ -1,4 +1,5 @@
-//! What the log holds of each slot: where its last acceptance lies, and how high one may have been that can't be read.
+//! What the log holds of each slot: where its last acceptance lies and what was learned since, and how high an acceptance
+//! may have been that can't be read.
 
 use std::collections::VecDeque;
 
@@ -14,19 +15,25 @@ pub(crate) struct Slots {
     held: VecDeque<Held>,
 }
 
-/// What is held of a slot.
+/// What is held of a slot. Records are named by the generation of their segment and their cell.
 #[derive(Clone, Copy)]
 pub(crate) struct Held {
-    /// The generation of the segment, and the record's cell, of the acceptance in the highest ballot.
+    /// The acceptance in the highest ballot.
     pub(crate) accepted: Option<(u64, Cell)>,
+    /// What was learned last, and not accepted since.
+    pub(crate) learned: Option<(u64, Cell)>,
     /// The highest ballot of an acceptance that can't be read.
     pub(crate) unreadable: Ballot,
+    /// Whether what came last can't be read.
+    pub(crate) is_unread: bool,
 }
 
 impl Held {
     const NOTHING: Held = Held {
         accepted: None,
+        learned: None,
         unreadable: Ballot::NONE,
+        is_unread: false,
     };
 }
 
@@ -43,20 +50,37 @@ impl Slots {
         self.trimmed
     }
 
-    /// A record says that something was accepted.
-    pub(crate) fn accept(&mut self, generation: u64, cell: Cell) {
+    /// A record that is whole says what was accepted or learned.
+    pub(crate) fn note(&mut self, generation: u64, cell: Cell) {
+        let is_accepted = cell.is_accepted();
+        if !(is_accepted || cell.is_learned()) {
+            return;
+        }
         if let Some(held) = self.at(cell.slot) {
-            let newer = |(_, held): (u64, Cell)| held.ballot <= cell.ballot;
-            if held.accepted.is_none_or(newer) {
-                held.accepted = Some((generation, cell));
+            let record = Some((generation, cell));
+            held.is_unread = false;
+            if !is_accepted {
+                held.learned = record;
+                return;
+            }
+            held.learned = None;
+            let is_newer = |(_, last): (u64, Cell)| last.ballot <= cell.ballot;
+            if held.accepted.is_none_or(is_newer) {
+                held.accepted = record;
             }
         }
     }
 
-    /// A record says that something was accepted, and can't be read.
-    pub(crate) fn cannot_read(&mut self, slot: Slot, ballot: Ballot) {
-        if let Some(held) = self.at(slot) {
-            held.unreadable = held.unreadable.max(ballot);
+    /// A record of an acceptance, or of what was learned, can't be read.
+    pub(crate) fn note_unreadable(&mut self, cell: &Cell) {
+        if let Some(held) = self.at(cell.slot) {
+            held.learned = None;
+            // A ballot has one entry for a slot: what was accepted before in this one is the same.
+            let is_same = |(_, last): (u64, Cell)| cell.is_accepted() && last.ballot == cell.ballot;
+            held.is_unread = !held.accepted.is_some_and(is_same);
+            if held.is_unread {
+                held.unreadable = held.unreadable.max(cell.ballot);
+            }
         }
     }
 
@@ -67,10 +91,9 @@ impl Slots {
         held.copied().unwrap_or(Held::NOTHING)
     }
 
-    /// The slots of which something is held, in order.
+    /// The slots of which something is held, in order, and perhaps some of which nothing is.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Slot, Held)> {
-        let slots = (self.first.0..).map(Slot).zip(self.held.iter().copied());
-        slots.filter(|(_, held)| held.accepted.is_some() || held.unreadable > Ballot::NONE)
+        (self.first.0..).map(Slot).zip(self.held.iter().copied())
     }
 
     /// Forgets every slot up to `slot`.

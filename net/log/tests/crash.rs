@@ -8,10 +8,10 @@ use std::rc::Rc;
 use fastrand::Rng;
 use sprag_log::{
     ClusterId, Damage, Disk, DiskFaults, Fault, Identity, Log, LogError, LogOptions, OpenError,
-    Operation, Place, Position, Record, Recovered, SimulatedDisk,
+    Operation, Place, Position, Recovered, SimulatedDisk,
 };
 use sprag_paxos::simulation::{Bug, plant};
-use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Slot, Vote, Voter};
+use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
 
 const CLUSTER: ClusterId = ClusterId(7);
 const ME: Voter = Voter {
@@ -102,6 +102,14 @@ struct Model {
     trim_asked: u64,
     trims_pending: Vec<(Position, Slot)>,
     trimmed: u64,
+    /// What each slot must hold from the moment on that somebody knew it to be decided.
+    decided: BTreeMap<Slot, Entry>,
+    /// Up to where that was asked to be remembered, up to where it was taken, and up to where it is durable.
+    decided_asked: u64,
+    decided_appended: u64,
+    decided_durable: u64,
+    /// What was written last of each slot.
+    last: BTreeMap<Slot, Entry>,
     serial: u32,
     counts: Counts,
 }
@@ -114,6 +122,7 @@ struct Counts {
     lost: u64,
     full: u64,
     trims: u64,
+    decided: u64,
 }
 
 struct Node {
@@ -214,32 +223,30 @@ impl Node {
     /// Does something; whether the log has stopped.
     fn act(&mut self, log: &mut Log<SimulatedDisk>) -> Result<bool, String> {
         let model = &mut self.model;
-        let outcome = match self.rng.u8(..20) {
+        let outcome = match self.rng.u8(..24) {
             0..9 => {
-                let records: Vec<_> = (0..self.rng.u64(1..=4))
-                    .map(|_| {
+                let count = self.rng.u64(1..=4);
+                let records: Vec<_> = (0..count)
+                    .filter_map(|_| {
                         let slot = Slot(log.trimmed().0 + self.rng.u64(1..=12));
                         let ballot = Ballot {
                             round: self.round,
                             voter: ME,
                         };
-                        model.serial += 1;
-                        let entry = match self.rng.usize(..4) {
-                            0 => Entry::Noop,
-                            size => {
-                                let mut bytes = vec![
-                                    self.rng.u8(..);
-                                    self.rng.usize(..=[0, 1, 200, 3000][size])
-                                ];
-                                bytes.extend(model.serial.to_le_bytes());
-                                Entry::Commands(bytes.into())
-                            }
-                        };
-                        let entry = model.asked.entry((slot, ballot)).or_insert(entry).clone();
-                        Record::Accepted {
-                            slot,
-                            vote: Vote { ballot, entry },
+                        let new = model.value(&mut self.rng);
+                        let decided = model.decided.get(&slot);
+                        if decided.is_none() && self.rng.u8(..8) == 0 {
+                            model.decided.insert(slot, new.clone());
+                            return Some(Record::Learned { slot, entry: new });
                         }
+                        let new = decided.cloned().unwrap_or(new);
+                        let asked = model.asked.entry((slot, ballot)).or_insert(new).clone();
+                        let agrees = model.decided.get(&slot).is_none_or(|entry| *entry == asked);
+                        let vote = Vote {
+                            ballot,
+                            entry: asked,
+                        };
+                        agrees.then_some(Record::Accepted { slot, vote })
                     })
                     .collect();
                 let appended = log.append(&records);
@@ -250,8 +257,15 @@ impl Node {
                 });
                 if let Ok(position) = &appended {
                     for record in &records {
-                        if let Record::Accepted { slot, vote } = record {
-                            model.pending.push((*position, *slot, vote.ballot));
+                        match record {
+                            Record::Accepted { slot, vote } => {
+                                model.pending.push((*position, *slot, vote.ballot));
+                                model.last.insert(*slot, vote.entry.clone());
+                            }
+                            Record::Learned { slot, entry } => {
+                                model.last.insert(*slot, entry.clone());
+                            }
+                            Record::Promised(_) | Record::Decided(_) => {}
                         }
                     }
                 }
@@ -264,6 +278,7 @@ impl Node {
                         assert!(at <= position);
                         model.acknowledge(slot, ballot);
                     }
+                    model.decided_durable = model.decided_appended;
                     for (at, slot) in std::mem::take(&mut model.trims_pending) {
                         assert!(at <= position);
                         model.trimmed = model.trimmed.max(slot.0);
@@ -299,9 +314,28 @@ impl Node {
                 trimmed.map(drop)
             }
             17..19 => log.upkeep(),
-            _ => log
-                .append(&[Record::Decided(Slot(log.trimmed().0 + 1))])
-                .map(drop),
+            _ => {
+                let slot = Slot(model.decided_appended.max(log.trimmed().0) + 1);
+                match model.last.get(&slot) {
+                    Some(entry)
+                        if log.synced() == log.appended() && model.trims_pending.is_empty() =>
+                    {
+                        // Decided by whoever asks; from now on it stays.
+                        let decided = model.decided.entry(slot).or_insert(entry.clone());
+                        if decided == entry {
+                            model.decided_asked = model.decided_asked.max(slot.0);
+                            let appended = log.append(&[Record::Decided(slot)]);
+                            if appended.is_ok() {
+                                model.decided_appended = slot.0;
+                            }
+                            appended.map(drop)
+                        } else {
+                            Ok(())
+                        }
+                    }
+                    _ => Ok(()),
+                }
+            }
         };
         match outcome {
             Ok(()) => Ok(false),
@@ -338,16 +372,20 @@ impl Node {
             &("lost", recovered.lost),
         )?;
         model.counts.lost += u64::from(recovered.lost.is_some());
-        let asked = recovered.promised == Ballot::NONE
-            || model.promises_asked.contains(&recovered.promised);
-        require(asked, &("promise invented", recovered.promised))?;
-        let kept = Some(recovered.promised) >= model.promised;
+        let asked = recovered.state.promised == Ballot::NONE
+            || model.promises_asked.contains(&recovered.state.promised);
+        require(asked, &("promise invented", recovered.state.promised))?;
+        let kept = Some(recovered.state.promised) >= model.promised;
         require(
             kept,
-            &("promise went back", recovered.promised, model.promised),
+            &(
+                "promise went back",
+                recovered.state.promised,
+                model.promised,
+            ),
         )?;
-        model.promised = Some(recovered.promised).filter(|promised| *promised > Ballot::NONE);
-        self.round = self.round.max(recovered.promised.round + 1);
+        model.promised = Some(recovered.state.promised).filter(|promised| *promised > Ballot::NONE);
+        self.round = self.round.max(recovered.state.promised.round + 1);
         let trimmed = recovered.trimmed.0;
         let is_lost = recovered.lost.is_some();
         require(
@@ -355,15 +393,35 @@ impl Node {
             &("trimmed", trimmed, model.trimmed),
         )?;
         model.trimmed = trimmed;
+        let above = |slot: &Slot| slot.0 > trimmed;
         require(
-            recovered.answers.is_sorted_by_key(|(slot, _)| *slot),
-            &"answers out of order",
-        )?;
-        let above = |(slot, _): &(Slot, Answer)| slot.0 > trimmed;
-        require(
-            recovered.answers.iter().all(above),
+            recovered.state.answers.keys().all(above),
             &"an answer for a trimmed slot",
         )?;
+        let decided = recovered.state.decided.0;
+        require(
+            (trimmed..=model.decided_asked.max(trimmed)).contains(&decided),
+            &("decided", decided, model.decided_asked),
+        )?;
+        model.last.clear();
+        for (slot, answer) in &recovered.state.answers {
+            if let Answer::Accepted(vote) = answer {
+                model.last.insert(*slot, vote.entry.clone());
+            }
+        }
+        model.last.extend(recovered.state.learned.clone());
+        for slot in (trimmed + 1..=decided).map(Slot) {
+            let agrees = model.last.get(&slot) == model.decided.get(&slot);
+            require(agrees, &(slot, "decided otherwise", model.last.get(&slot)))?;
+        }
+        let torn = recovered.answer(Slot(decided + 1));
+        require(
+            !is_honest || decided >= model.decided_durable || matches!(torn, Answer::Unknown(_)),
+            &("decided went back", decided, model.decided_durable),
+        )?;
+        model.counts.decided += decided.saturating_sub(trimmed);
+        model.decided_appended = decided;
+        model.decided_durable = decided;
         let last = model
             .asked
             .keys()
@@ -425,6 +483,19 @@ impl Node {
 }
 
 impl Model {
+    /// A value that no other is like.
+    fn value(&mut self, rng: &mut Rng) -> Entry {
+        self.serial += 1;
+        match rng.usize(..4) {
+            0 => Entry::Noop,
+            size => {
+                let mut bytes = vec![rng.u8(..); rng.usize(..=[0, 1, 200, 3000][size])];
+                bytes.extend(self.serial.to_le_bytes());
+                Entry::Commands(bytes.into())
+            }
+        }
+    }
+
     fn acknowledge(&mut self, slot: Slot, ballot: Ballot) {
         self.counts.acknowledged += 1;
         let highest = self.acknowledged.entry(slot).or_insert(ballot);
@@ -462,6 +533,7 @@ fn run_all(trouble: Trouble, seeds: std::ops::Range<u64>) -> Counts {
         sum.lost += counts.lost;
         sum.full += counts.full;
         sum.trims += counts.trims;
+        sum.decided += counts.decided;
     }
     println!("{trouble:?}: {sum:?}");
     sum
@@ -469,7 +541,7 @@ fn run_all(trouble: Trouble, seeds: std::ops::Range<u64>) -> Counts {
 
 #[test]
 fn wherever_the_power_goes_nothing_acknowledged_is_lost_and_nothing_is_invented() {
-    let sum = run_all(Trouble::None, 0..150);
+    let sum = run_all(Trouble::None, 0..200);
     assert!(
         sum.acknowledged > 5_000 && sum.trims > 1_000 && sum.unknown > 0,
         "{sum:?}"
@@ -478,18 +550,18 @@ fn wherever_the_power_goes_nothing_acknowledged_is_lost_and_nothing_is_invented(
 
 #[test]
 fn after_failed_syncs_nothing_is_taken_for_durable_that_is_not() {
-    run_all(Trouble::FailedSyncs, 0..150);
+    run_all(Trouble::FailedSyncs, 0..200);
 }
 
 #[test]
 fn what_a_bad_sector_takes_is_unknown_and_never_never() {
-    let sum = run_all(Trouble::Damage, 0..150);
+    let sum = run_all(Trouble::Damage, 0..200);
     assert!(sum.unknown > 0, "{sum:?}");
 }
 
 #[test]
 fn what_a_write_gone_astray_takes_is_unknown_and_never_never() {
-    run_all(Trouble::Astray, 0..150);
+    run_all(Trouble::Astray, 0..200);
 }
 
 /// Workloads, cut at each of their operations; what survives of the unsynced differs from cut to cut.

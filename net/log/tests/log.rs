@@ -1,11 +1,13 @@
 //! What a log does on every disk, the real one and the simulated one alike; then what it does when the disk refuses.
 
+use std::collections::BTreeMap;
+
 use sprag_log::{
     ClusterId, Damage, Disk, DiskFaults, DiskFile, Fault, Identity, Log, LogError, LogOptions,
-    NoFaults, OpenError, Operation, OptionsError, Position, RealDisk, Record, Recovered,
-    SimulatedDisk, SimulatedFile, SyncJob, Upkeep,
+    NoFaults, OpenError, Operation, OptionsError, Position, RealDisk, Recovered, SimulatedDisk,
+    SimulatedFile, SyncJob, Upkeep,
 };
-use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Slot, Vote, Voter};
+use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
 
 const CLUSTER: ClusterId = ClusterId(7);
 const ME: Voter = Voter {
@@ -31,11 +33,9 @@ mod conformance {
         let (_, recovered) = made(disk);
         let nothing = Recovered {
             voter: ME,
-            promised: Ballot::NONE,
             trimmed: Slot::NONE,
-            decided: Slot::NONE,
             lost: None,
-            answers: vec![],
+            state: sprag_paxos::Recovered::default(),
         };
         assert_eq!(recovered, nothing);
         assert_eq!(recovered.answer(Slot(1)), Answer::Never);
@@ -61,7 +61,7 @@ mod conformance {
         for _ in 0..2 {
             let (mut log, recovered) = opened(disk);
             assert_eq!(
-                (recovered.promised, recovered.decided),
+                (recovered.state.promised, recovered.state.decided),
                 (ballot(5), Slot(1))
             );
             let expected = [
@@ -72,11 +72,11 @@ mod conformance {
                     entry: Entry::Noop,
                 },
             ];
-            let expected: Vec<_> = (1..)
+            let expected: BTreeMap<_, _> = (1..)
                 .map(Slot)
                 .zip(expected.map(Answer::Accepted))
                 .collect();
-            assert_eq!(recovered.answers, expected);
+            assert_eq!(recovered.state.answers, expected);
             for (slot, answer) in expected {
                 assert_eq!(log.read(slot).unwrap(), answer);
             }
@@ -97,7 +97,7 @@ mod conformance {
         assert_eq!(log.promised(), ballot(9));
         // Not synced, and still promised: the promise comes first.
         drop(log);
-        assert_eq!(opened(disk).1.promised, ballot(9));
+        assert_eq!(opened(disk).1.state.promised, ballot(9));
     }
 
     pub(crate) fn of_a_slot_the_highest_ballot_counts<D: Disk>(disk: &D) {
@@ -152,8 +152,8 @@ mod conformance {
         log.sync().unwrap();
         drop(log);
         let (_, recovered) = Log::open(disk, CLUSTER, ME.node, &options).unwrap();
-        assert_eq!(recovered.answers.len(), 50);
-        for (slot, answer) in recovered.answers {
+        assert_eq!(recovered.state.answers.len(), 50);
+        for (slot, answer) in recovered.state.answers {
             assert_eq!(answer, Answer::Accepted(vote(1, &entry(slot.0))));
         }
     }
@@ -181,7 +181,7 @@ mod conformance {
         log.append(&many[..64]).unwrap();
         log.sync().unwrap();
         drop(log);
-        assert_eq!(opened(disk).1.answers.len(), 64);
+        assert_eq!(opened(disk).1.state.answers.len(), 64);
     }
 
     pub(crate) fn slots_outside_of_the_bounds_are_refused<D: Disk>(disk: &D) {
@@ -232,7 +232,7 @@ mod conformance {
         drop(log);
         let (_, recovered) = opened(disk);
         assert_eq!(
-            (recovered.trimmed, recovered.answers.len() as u64),
+            (recovered.trimmed, recovered.state.answers.len() as u64),
             (Slot(7), last - 7)
         );
     }
@@ -250,7 +250,7 @@ mod conformance {
         }
         drop(log);
         let (_, recovered) = opened(disk);
-        let slots: Vec<_> = recovered.answers.iter().map(|(slot, _)| slot.0).collect();
+        let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
         assert_eq!((recovered.trimmed, slots), (Slot(198), vec![199, 200]));
     }
 
@@ -268,7 +268,7 @@ mod conformance {
         assert_eq!(log.finish_sync(done).unwrap(), Position(1));
         assert_eq!(log.sync().unwrap(), Position(9));
         drop(log);
-        assert_eq!(opened(disk).1.answers.len(), 9);
+        assert_eq!(opened(disk).1.state.answers.len(), 9);
     }
 
     pub(crate) fn while_the_next_segment_is_made_elsewhere_a_full_one_waits<D: Disk>(disk: &D) {
@@ -284,7 +284,7 @@ mod conformance {
         log.append(&[noop(4, 1)]).unwrap();
         log.sync().unwrap();
         drop(log);
-        assert_eq!(opened(disk).1.answers.len(), 4);
+        assert_eq!(opened(disk).1.state.answers.len(), 4);
     }
 
     pub(crate) fn a_disk_is_made_for_one_voter_and_opened_for_no_other<D: Disk>(disk: &D) {
@@ -479,7 +479,7 @@ fn a_disk_without_room_for_another_segment_is_told_before_anything_is_written() 
     disk.set_faults(NoFaults);
     log.append(&[noop(4, 1)]).unwrap();
     log.sync().unwrap();
-    assert_eq!(opened(&disk.cut_power()).1.answers.len(), 4);
+    assert_eq!(opened(&disk.cut_power()).1.state.answers.len(), 4);
 }
 
 #[test]
@@ -507,7 +507,7 @@ fn of_two_copies_of_the_vote_one_is_enough_and_none_ends_the_voter() {
             assert!(disk.damage("vote", *copy, Damage::Flipped { bit: 200 }));
         }
         match (copies.len(), Log::open(&disk, CLUSTER, ME.node, &SMALL)) {
-            (1, Ok((_, recovered))) => assert_eq!(recovered.promised, ballot(4)),
+            (1, Ok((_, recovered))) => assert_eq!(recovered.state.promised, ballot(4)),
             (2, Err(error)) => {
                 assert_eq!(error, OpenError::VoteLost);
                 assert_eq!(
@@ -560,7 +560,10 @@ fn a_record_survives_in_either_trace_and_without_its_payload_is_unknown() {
             let disk = three_batches();
             assert!(disk.damage("segment-0000000000000001", batch, damage));
             let (mut log, recovered) = opened(&disk);
-            assert_eq!((recovered.lost, recovered.promised), (None, ballot(8)));
+            assert_eq!(
+                (recovered.lost, recovered.state.promised),
+                (None, ballot(8))
+            );
             for slot in 1..=3 {
                 let whole = Answer::Accepted(vote(slot, b"value"));
                 let expected = if slot == batch {
