@@ -6,6 +6,7 @@
 
 mod c_calls;
 mod contest;
+mod log;
 mod machine;
 mod python;
 mod redis;

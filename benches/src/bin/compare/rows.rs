@@ -3,7 +3,7 @@
 use crate::Plan;
 use crate::c_calls::{self, Call};
 use crate::contest::{self, Outcome};
-use crate::{redis, resident, sleeper};
+use crate::{log, redis, resident, sleeper};
 use sprag_benches::case::Work;
 use sprag_benches::ours::{self, Reach};
 use sprag_benches::peers::{self, Peer};
@@ -156,6 +156,20 @@ pub(crate) fn rows() -> Vec<Row> {
             measure: Box::new(|plan| c_calls::compare(*call, plan)),
         });
     }
+    rows.push(Row::of(
+        "log append, group commit, 64 writers, 128 B",
+        "64 threads, each write + fdatasync on its own preallocated file",
+        1.0 / 8.0,
+        "ns",
+        log::compare_many,
+    ));
+    rows.push(Row::of(
+        "log append, 1 writer, 128 B",
+        "preallocated overwrite + fdatasync",
+        1.3,
+        "ns",
+        log::compare_one,
+    ));
     rows
 }
 

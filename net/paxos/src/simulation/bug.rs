@@ -70,6 +70,20 @@ bugs! {
     BallotReusedAfterRestart = "ballot-reused-after-restart",
     /// A Commit decides whatever was accepted in the slot, of another ballot too.
     CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
+    /// A ballot's round and its voter are made durable one after the other.
+    BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
+    /// A record that can't be read in the middle of the log is taken for its end.
+    CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
+    /// A segment is used again as it is: its checksums don't say of which use they are, its records aren't chained.
+    RecycledRecordTaken = "recycled-record-taken",
+    /// A sync that failed is tried again.
+    SyncRetried = "sync-retried",
+    /// Segments are given back before it is durable that they are no longer needed.
+    TrimBeforeSync = "trim-before-sync",
+    /// What is found at a start is taken for durable: it may be in the system's cache only.
+    FoundTakenForDurable = "found-taken-for-durable",
+    /// Of two copies of the vote, the first good one is taken, not the newest.
+    OlderVoteTaken = "older-vote-taken",
     /// What is accepted and not known to be decided is told as decided.
     FetchTellsTheUndecided = "fetch-tells-the-undecided",
     /// What is fetched a second time is decided a second time.

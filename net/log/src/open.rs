@@ -1,0 +1,159 @@
+//! How a log is made, opened and given up.
+
+use sprag_paxos::{Answer, Ballot, NodeId, Slot, Voter};
+
+use crate::cell::Origin;
+use crate::disk::{Disk, DiskError, DiskFile};
+use crate::error::OpenError;
+use crate::identity::{ClusterId, Identity};
+use crate::log::Log;
+use crate::options::LogOptions;
+use crate::recover::Opening;
+use crate::scan::Scan;
+use crate::segment::{self, Layout};
+use crate::upkeep::{SPARE, prepare};
+use crate::vote::{self, VOTE, VOTE_NEW, VoteFile};
+
+/// What a disk remembers. All of it is durable by the time it is returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Who votes on this disk.
+    pub voter: Voter,
+    /// All slots up to this one are in a snapshot.
+    pub trimmed: Slot,
+    /// Set where the disk has lost acceptances and even their slots: each slot above `trimmed` may have had one in a
+    /// ballot up to this. Such a disk has no vote in a slot until it accepts there in a higher ballot, and doesn't know
+    /// what is decided; it is best given up for a new one.
+    pub lost: Option<Ballot>,
+    /// What the voter starts with. Its answers are for slots above `trimmed` only; where nothing is lost, those that
+    /// it doesn't name are never.
+    pub state: sprag_paxos::Recovered,
+}
+
+impl Recovered {
+    /// What is known of the vote in any slot above `trimmed`.
+    pub fn answer(&self, slot: Slot) -> Answer {
+        let unnamed = || self.lost.map_or(Answer::Never, Answer::Unknown);
+        self.state
+            .answers
+            .get(&slot)
+            .cloned()
+            .unwrap_or_else(unnamed)
+    }
+}
+
+impl<D: Disk> Log<D> {
+    /// Makes a log in a directory without one. What an interrupted making left there is removed.
+    ///
+    /// The disk id in `identity` must be drawn anew for each call: what a disk of that id promised before is not known
+    /// to this one.
+    ///
+    /// # Errors
+    /// [`OpenError::Exists`] and [`OpenError::VoteLost`] where there is a log; [`OpenError::Options`];
+    /// [`OpenError::Disk`], after which there is none yet.
+    pub fn create(disk: &D, identity: Identity, options: &LogOptions) -> Result<(), OpenError> {
+        let layout = options.layout()?;
+        match VoteFile::open(disk)? {
+            vote::Found::Missing => {}
+            vote::Found::Bad => return Err(OpenError::VoteLost),
+            vote::Found::Good(vote) => {
+                let disk = vote.record().identity.voter.disk.0;
+                return Err(OpenError::Exists { disk });
+            }
+        }
+        Self::wipe(disk)?;
+        let origin = Origin {
+            identity,
+            generation: 1,
+        };
+        prepare(disk, origin, layout)?;
+        VoteFile::create(disk, identity)?;
+        Ok(())
+    }
+
+    /// Gives up the log in a directory, and with it its vote, for good. Files that aren't the log's stay.
+    ///
+    /// # Errors
+    /// Whatever the disk says; to be called again.
+    pub fn wipe(disk: &D) -> Result<(), DiskError> {
+        let names = disk.list()?;
+        // The vote goes first, durably: a vote without its log would pass for a voter that accepted nothing.
+        if names.iter().any(|name| name == VOTE) {
+            disk.remove(VOTE)?;
+            disk.sync_directory()?;
+        }
+        let leftover = |name: &&String| is_leftover(name) || segment::generation(name).is_some();
+        for name in names.iter().filter(leftover) {
+            disk.remove(name)?;
+        }
+        disk.sync_directory()
+    }
+
+    /// Opens a log, finds what it holds, and makes that durable: what is found may be in the system's cache only, from
+    /// before a sync that failed.
+    ///
+    /// Reads all segments once, and what is accepted above the trimmed slots twice; takes the memory of one segment, and
+    /// of all that is accepted.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. A disk that refused may be opened again.
+    pub fn open(
+        disk: &D,
+        cluster: ClusterId,
+        node: NodeId,
+        options: &LogOptions,
+    ) -> Result<(Log<D>, Recovered), OpenError> {
+        let layout = options.layout()?;
+        let vote = match VoteFile::open(disk)? {
+            vote::Found::Good(vote) => vote,
+            vote::Found::Bad => return Err(OpenError::VoteLost),
+            vote::Found::Missing => return Err(OpenError::Missing),
+        };
+        let identity = vote.record().identity;
+        if identity.cluster != cluster {
+            let (found, expected) = (identity.cluster, cluster);
+            return Err(OpenError::OtherCluster { found, expected });
+        }
+        if identity.voter.node != node {
+            let (found, expected) = (identity.voter.node, node);
+            return Err(OpenError::OtherNode { found, expected });
+        }
+        // What is listed may be in the cache only, too.
+        disk.sync_directory()?;
+        let names = disk.list()?;
+        for name in names.iter().filter(|name| is_leftover(name)) {
+            disk.remove(name)?;
+        }
+        let generations = names.iter().filter_map(|name| segment::generation(name));
+        let mut scans = Vec::new();
+        // Of the wrong length: as good as gone.
+        let mut misshapen = Vec::new();
+        for generation in generations {
+            let file = disk.open(&segment::name(generation))?;
+            match Layout::of(file.length()?) {
+                Some(layout) => scans.push(Scan::read(
+                    file,
+                    layout,
+                    Origin {
+                        identity,
+                        generation,
+                    },
+                )?),
+                None => misshapen.push(generation),
+            }
+        }
+        let log = Opening {
+            disk: disk.clone(),
+            identity,
+            vote,
+            options: *options,
+            layout,
+        };
+        log.finish(scans, &misshapen)
+    }
+}
+
+/// Whether a file is what an interrupted change left behind.
+fn is_leftover(name: &str) -> bool {
+    name == VOTE_NEW || name == SPARE
+}

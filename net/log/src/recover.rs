@@ -1,0 +1,253 @@
+//! From what was found in a log's files to a log that goes on: what counts is made durable, the rest is taken away.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+use sprag_paxos::simulation::{Bug, planted};
+use sprag_paxos::{Answer, Ballot, Slot};
+
+use crate::cell::Origin;
+use crate::disk::{Disk, DiskError};
+use crate::error::OpenError;
+use crate::identity::Identity;
+use crate::judge::{At, Verdict, judge, kept};
+use crate::log::{Log, Position};
+use crate::open::Recovered;
+use crate::options::LogOptions;
+use crate::repair::{Repaired, repair};
+use crate::scan::{Found, Scan};
+use crate::segment::{self, Layout, Segment};
+use crate::slots::Slots;
+use crate::upkeep::{Ready, prepare};
+use crate::vote::VoteFile;
+
+/// A log whose segments were read.
+pub(crate) struct Opening<D: Disk> {
+    pub(crate) disk: D,
+    pub(crate) identity: Identity,
+    pub(crate) vote: VoteFile<D::File>,
+    pub(crate) options: LogOptions,
+    pub(crate) layout: Layout,
+}
+
+impl<D: Disk> Opening<D> {
+    /// Judges the segments, which are in order; `misshapen` are those of a length that no segment has.
+    pub(crate) fn finish(
+        mut self,
+        mut scans: Vec<Scan<D::File>>,
+        misshapen: &[u64],
+    ) -> Result<(Log<D>, Recovered), OpenError> {
+        let verdict = judge(&scans);
+        // The log is never without a segment, unless somebody took it.
+        let last = misshapen.iter().copied().max().unwrap_or(0);
+        let mut verdict = verdict.unwrap_or(Verdict {
+            first: 1,
+            proven: (0, 0),
+            end: (last, 0),
+            is_lost: true,
+            trimmed: Slot::NONE,
+            decided: Slot::NONE,
+        });
+        verdict.is_lost |= last >= verdict.first;
+        self.remember(&scans, &verdict)?;
+
+        let mut slots = Slots::new(verdict.trimmed);
+        let mut last = Repaired {
+            header: Vec::new(),
+            line: 0,
+        };
+        for scan in scans.iter().filter(|scan| verdict.keeps(scan.generation)) {
+            note(&mut slots, scan, verdict.end);
+            if scan.is_scarred || scan.generation >= verdict.proven.0.min(verdict.end.0) {
+                last = self.repair(scan, &verdict)?;
+            }
+        }
+        // Only now that what says so is durable.
+        let ready = self.remove_useless(&mut scans, misshapen, &verdict)?;
+        let previous = kept(&scans, verdict.first, verdict.end)
+            .last()
+            .map_or(0, |(_, cell)| cell.checksum);
+        let mut segments: VecDeque<_> = scans
+            .into_iter()
+            .map(|scan| in_use(scan, verdict.end))
+            .collect();
+        if segments.is_empty() {
+            let made = prepare(&self.disk, self.origin(verdict.end.0 + 1), self.layout)?;
+            last = Repaired {
+                header: segment::empty_header(made.layout, self.origin(made.generation)),
+                line: made.layout.body(),
+            };
+            segments.push_back(Segment {
+                generation: made.generation,
+                file: made.file,
+                layout: made.layout,
+                count: 0,
+                synced: 0,
+                slot_max: Slot::NONE,
+            });
+        }
+        let log = Log {
+            disk: self.disk,
+            identity: self.identity,
+            vote: self.vote,
+            options: self.options,
+            layout: self.layout,
+            segments,
+            header: last.header,
+            line: last.line,
+            previous,
+            ready,
+            discard: Vec::new(),
+            trim: None,
+            slots,
+            decided: verdict.decided,
+            appended: Position(0),
+            synced: Position(0),
+            is_syncing: false,
+            is_in_upkeep: false,
+            batch: Vec::new(),
+            stopped: None,
+        };
+        let recovered = log.recovered()?;
+        Ok((log, recovered))
+    }
+
+    /// Writes to the vote what was found, before anything that was found is touched.
+    fn remember(&mut self, scans: &[Scan<D::File>], verdict: &Verdict) -> Result<(), DiskError> {
+        let vote = self.vote.record();
+        let accepted =
+            kept(scans, verdict.first, verdict.end).filter(|(_, cell)| cell.is_accepted());
+        let promised = accepted.fold(vote.promised, |highest, (_, cell)| highest.max(cell.ballot));
+        let lost = if verdict.is_lost { promised } else { vote.lost };
+        // Also where nothing changes: what was read may be in the cache only.
+        self.vote.write(promised, lost)
+    }
+
+    /// Removes the segments that are trimmed, and those after the log's end but for one that can be used next.
+    fn remove_useless(
+        &self,
+        scans: &mut Vec<Scan<D::File>>,
+        misshapen: &[u64],
+        verdict: &Verdict,
+    ) -> Result<Option<Ready<D::File>>, DiskError> {
+        let mut ready = None;
+        let mut useless = misshapen.to_vec();
+        for scan in std::mem::take(scans) {
+            let generation = scan.generation;
+            if verdict.keeps(generation) {
+                scans.push(scan);
+            } else if generation == verdict.end.0 + 1
+                && scan.is_unused
+                && scan.layout == self.layout
+            {
+                let (file, layout) = (scan.file, scan.layout);
+                ready = Some(Ready {
+                    generation,
+                    file,
+                    layout,
+                });
+            } else {
+                useless.push(generation);
+            }
+        }
+        for generation in &useless {
+            self.disk.remove(&segment::name(*generation))?;
+        }
+        self.disk.sync_directory()?;
+        Ok(ready)
+    }
+
+    /// Makes durable what counts in a segment: it may be in the system's cache only, from before a sync that failed.
+    fn repair(&self, scan: &Scan<D::File>, verdict: &Verdict) -> Result<Repaired, DiskError> {
+        let count = count(scan, verdict.end);
+        let from = match scan.generation.cmp(&verdict.proven.0) {
+            _ if planted(Bug::FoundTakenForDurable) => count,
+            Ordering::Less => count,
+            Ordering::Equal => verdict.proven.1,
+            Ordering::Greater => 0,
+        };
+        repair(scan, self.origin(scan.generation), from, count)
+    }
+
+    fn origin(&self, generation: u64) -> Origin {
+        Origin {
+            identity: self.identity,
+            generation,
+        }
+    }
+}
+
+impl<D: Disk> Log<D> {
+    fn recovered(&self) -> Result<Recovered, DiskError> {
+        let vote = self.vote.record();
+        let trimmed = self.slots.trimmed();
+        let mut state = sprag_paxos::Recovered {
+            promised: vote.promised,
+            decided: trimmed,
+            ..sprag_paxos::Recovered::default()
+        };
+        for (slot, held) in self.slots.all() {
+            let answer = self.answer(held)?;
+            let learned = match &held.learned {
+                Some((generation, cell)) => self.entry(*generation, cell)?,
+                None => None,
+            };
+            let is_accepted = matches!(answer, Answer::Accepted(_)) && held.learned.is_none();
+            let is_known = !held.is_unread && (learned.is_some() || is_accepted);
+            // Where something is lost, it may have been what came last.
+            let is_next = slot == state.decided.next() && vote.lost == Ballot::NONE;
+            if is_next && is_known && slot <= self.decided {
+                state.decided = slot;
+                state.learned.extend(learned.map(|entry| (slot, entry)));
+            }
+            if answer != Answer::Never {
+                state.answers.insert(slot, answer);
+            }
+        }
+        Ok(Recovered {
+            voter: self.identity.voter,
+            trimmed,
+            lost: (vote.lost > Ballot::NONE).then_some(vote.lost),
+            state,
+        })
+    }
+}
+
+/// How many records of a segment count.
+fn count<F>(scan: &Scan<F>, end: At) -> u32 {
+    if scan.generation == end.0 {
+        end.1
+    } else {
+        scan.found.len() as u32 - 1
+    }
+}
+
+fn note<F>(slots: &mut Slots, scan: &Scan<F>, end: At) {
+    for found in scan.found.iter().take(count(scan, end) as usize) {
+        match found {
+            Found::Record { cell, is_whole } if *is_whole => slots.note(scan.generation, *cell),
+            Found::Record { cell, .. } => slots.note_unreadable(cell),
+            Found::Nothing { .. } => {}
+        }
+    }
+}
+
+fn in_use<F>(scan: Scan<F>, end: At) -> Segment<F> {
+    let count = count(&scan, end);
+    let slots = scan
+        .found
+        .iter()
+        .take(count as usize)
+        .map(|found| match found {
+            Found::Record { cell, .. } if cell.is_accepted() || cell.is_learned() => cell.slot,
+            Found::Record { .. } | Found::Nothing { .. } => Slot::NONE,
+        });
+    Segment {
+        generation: scan.generation,
+        slot_max: slots.fold(Slot::NONE, Slot::max),
+        file: scan.file,
+        layout: scan.layout,
+        count,
+        synced: count,
+    }
+}

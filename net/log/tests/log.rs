@@ -1,0 +1,712 @@
+//! What a log does on every disk, the real one and the simulated one alike; then what it does when the disk refuses.
+
+use std::collections::BTreeMap;
+
+use sprag_log::{
+    ClusterId, Damage, Disk, DiskFaults, DiskFile, Fault, Identity, Log, LogError, LogOptions,
+    NoFaults, OpenError, Operation, OptionsError, Position, RealDisk, Recovered, SimulatedDisk,
+    SimulatedFile, SyncJob, Upkeep,
+};
+use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
+
+const CLUSTER: ClusterId = ClusterId(7);
+const ME: Voter = Voter {
+    node: NodeId(1),
+    disk: DiskId(0xd15c),
+};
+const UNIT: u64 = 4096;
+/// One unit for headers, three for records.
+const SMALL: LogOptions = LogOptions {
+    segment_bytes: 4 * UNIT,
+    segments_max: 3,
+    slots_max: 1_000,
+};
+
+mod conformance {
+    use super::*;
+
+    pub(crate) fn a_new_log_remembers_nothing_but_its_voter<D: Disk>(disk: &D) {
+        assert_eq!(
+            Log::open(disk, CLUSTER, ME.node, &SMALL).map(drop),
+            Err(OpenError::Missing)
+        );
+        let (_, recovered) = made(disk);
+        let nothing = Recovered {
+            voter: ME,
+            trimmed: Slot::NONE,
+            lost: None,
+            state: sprag_paxos::Recovered::default(),
+        };
+        assert_eq!(recovered, nothing);
+        assert_eq!(recovered.answer(Slot(1)), Answer::Never);
+    }
+
+    pub(crate) fn what_was_synced_is_there_after_another_start<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        log.promise(ballot(1)).unwrap();
+        let appended = log
+            .append(&[
+                accepted(1, 1, b"one"),
+                accepted(2, 1, &[2; 5_000]),
+                noop(3, 1),
+            ])
+            .unwrap();
+        assert_eq!((appended, log.synced()), (Position(3), Position(0)));
+        assert_eq!(log.sync().unwrap(), appended);
+        log.append(&[accepted(2, 2, b"two"), Record::Decided(Slot(1))])
+            .unwrap();
+        log.promise(ballot(5)).unwrap();
+        log.sync().unwrap();
+        drop(log);
+        for _ in 0..2 {
+            let (mut log, recovered) = opened(disk);
+            assert_eq!(
+                (recovered.state.promised, recovered.state.decided),
+                (ballot(5), Slot(1))
+            );
+            let expected = [
+                vote(1, b"one"),
+                vote(2, b"two"),
+                Vote {
+                    ballot: ballot(1),
+                    entry: Entry::Noop,
+                },
+            ];
+            let expected: BTreeMap<_, _> = (1..)
+                .map(Slot)
+                .zip(expected.map(Answer::Accepted))
+                .collect();
+            assert_eq!(recovered.state.answers, expected);
+            for (slot, answer) in expected {
+                assert_eq!(log.read(slot).unwrap(), answer);
+            }
+            assert_eq!(log.read(Slot(4)).unwrap(), Answer::Never);
+        }
+    }
+
+    pub(crate) fn a_promise_never_goes_back<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        log.promise(ballot(3)).unwrap();
+        log.promise(ballot(3)).unwrap();
+        let (asked, promised) = (ballot(2), ballot(3));
+        assert_eq!(
+            log.promise(asked),
+            Err(LogError::Backwards { asked, promised })
+        );
+        log.append(&[accepted(1, 9, b"x")]).unwrap();
+        assert_eq!(log.promised(), ballot(9));
+        // Not synced, and still promised: the promise comes first.
+        drop(log);
+        assert_eq!(opened(disk).1.state.promised, ballot(9));
+    }
+
+    pub(crate) fn of_a_slot_the_highest_ballot_counts<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        log.append(&[
+            accepted(1, 2, b"two"),
+            accepted(1, 3, b"three"),
+            accepted(1, 1, b"one"),
+        ])
+        .unwrap();
+        assert_eq!(
+            log.read(Slot(1)).unwrap(),
+            Answer::Accepted(vote(3, b"three"))
+        );
+        log.sync().unwrap();
+        drop(log);
+        assert_eq!(
+            opened(disk).1.answer(Slot(1)),
+            Answer::Accepted(vote(3, b"three"))
+        );
+    }
+
+    pub(crate) fn records_of_every_size_come_back_over_many_segments<D: Disk>(disk: &D) {
+        let options = LogOptions {
+            segments_max: 100,
+            ..SMALL
+        };
+        let (mut log, _) = made(disk);
+        drop(log);
+        log = Log::open(disk, CLUSTER, ME.node, &options).unwrap().0;
+        let largest = 3 * UNIT as usize - 64;
+        let sizes = [
+            0,
+            1,
+            63,
+            64,
+            65,
+            4_031,
+            4_032,
+            4_033,
+            8_128,
+            largest - 1,
+            largest,
+        ];
+        let entry = |slot: u64| vec![slot as u8; sizes[slot as usize % sizes.len()]];
+        for slot in 1..=50 {
+            log.append(&[accepted(slot, 1, &entry(slot))]).unwrap();
+            if slot % 7 == 0 {
+                log.sync().unwrap();
+            }
+        }
+        log.sync().unwrap();
+        drop(log);
+        let (_, recovered) = Log::open(disk, CLUSTER, ME.node, &options).unwrap();
+        assert_eq!(recovered.state.answers.len(), 50);
+        for (slot, answer) in recovered.state.answers {
+            assert_eq!(answer, Answer::Accepted(vote(1, &entry(slot.0))));
+        }
+    }
+
+    pub(crate) fn a_batch_larger_than_a_segment_is_refused<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        let error = log
+            .append(&[accepted(1, 1, &[0; 3 * UNIT as usize - 63])])
+            .unwrap_err();
+        let (records, records_max, bytes, bytes_max) = (1, 64, 3 * UNIT + 64, 3 * UNIT);
+        assert_eq!(
+            error,
+            LogError::TooLarge {
+                records,
+                bytes,
+                records_max,
+                bytes_max
+            }
+        );
+        let many: Vec<_> = (1..=65).map(|slot| noop(slot, 1)).collect();
+        assert!(matches!(
+            log.append(&many).unwrap_err(),
+            LogError::TooLarge { records: 65, .. }
+        ));
+        log.append(&many[..64]).unwrap();
+        log.sync().unwrap();
+        drop(log);
+        assert_eq!(opened(disk).1.state.answers.len(), 64);
+    }
+
+    pub(crate) fn slots_outside_of_the_bounds_are_refused<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        log.trim(Slot(10)).unwrap();
+        let (slot, trimmed, slots_max) = (Slot(10), Slot(10), 1_000);
+        assert_eq!(
+            log.append(&[noop(10, 1)]),
+            Err(LogError::Trimmed { slot, trimmed })
+        );
+        assert_eq!(log.read(slot), Err(LogError::Trimmed { slot, trimmed }));
+        let slot = Slot(1_011);
+        assert_eq!(
+            log.append(&[noop(1_011, 1)]),
+            Err(LogError::TooFar {
+                slot,
+                trimmed,
+                slots_max
+            })
+        );
+        log.append(&[noop(1_010, 1), noop(11, 1)]).unwrap();
+    }
+
+    pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        let fill = |log: &mut Log<D>, from: u64| {
+            for slot in from.. {
+                match log.append(&[accepted(slot, 1, &[1; 100])]) {
+                    Ok(_) => {}
+                    Err(error) => {
+                        assert_eq!(error, LogError::Full { segments_max: 3 });
+                        return slot - 1;
+                    }
+                }
+            }
+            unreachable!()
+        };
+        let last = fill(&mut log, 1);
+        assert_eq!(last, 9);
+        log.sync().unwrap();
+        log.trim(Slot(last - 2)).unwrap();
+        // Not durable yet, so nothing is given back.
+        assert_eq!(fill(&mut log, last + 1), last + 2);
+        log.sync().unwrap();
+        let last = fill(&mut log, last + 3);
+        assert!(last > 11, "{last}");
+        log.sync().unwrap();
+        drop(log);
+        let (_, recovered) = opened(disk);
+        assert_eq!(
+            (recovered.trimmed, recovered.state.answers.len() as u64),
+            (Slot(7), last - 7)
+        );
+    }
+
+    pub(crate) fn trimmed_segments_are_used_again<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        for slot in 1..=200 {
+            log.append(&[accepted(slot, 1, &[slot as u8; 100])])
+                .unwrap();
+            log.sync().unwrap();
+            log.trim(Slot(slot.saturating_sub(2))).unwrap();
+            log.sync().unwrap();
+            log.upkeep().unwrap();
+            assert!(disk.list().unwrap().len() <= 6, "{:?}", disk.list());
+        }
+        drop(log);
+        let (_, recovered) = opened(disk);
+        let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
+        assert_eq!((recovered.trimmed, slots), (Slot(198), vec![199, 200]));
+    }
+
+    pub(crate) fn a_sync_covers_what_was_appended_before_it_began<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        assert!(log.begin_sync().unwrap().is_none());
+        log.append(&[noop(1, 1)]).unwrap();
+        let job = log.begin_sync().unwrap().unwrap();
+        for slot in 2..=9 {
+            log.append(&[noop(slot, 1)]).unwrap();
+        }
+        assert!(log.begin_sync().unwrap().is_none());
+        assert_eq!(log.sync(), Err(LogError::Busy("sync")));
+        let done = job.run();
+        assert_eq!(log.finish_sync(done).unwrap(), Position(1));
+        assert_eq!(log.sync().unwrap(), Position(9));
+        drop(log);
+        assert_eq!(opened(disk).1.state.answers.len(), 9);
+    }
+
+    pub(crate) fn while_the_next_segment_is_made_elsewhere_a_full_one_waits<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        let job = log.begin_upkeep().unwrap().unwrap();
+        assert!(log.begin_upkeep().unwrap().is_none());
+        for slot in 1..=3 {
+            log.append(&[noop(slot, 1)]).unwrap();
+        }
+        assert_eq!(log.append(&[noop(4, 1)]), Err(LogError::Busy("upkeep")));
+        let done = job.run();
+        log.finish_upkeep(done).unwrap();
+        log.append(&[noop(4, 1)]).unwrap();
+        log.sync().unwrap();
+        drop(log);
+        assert_eq!(opened(disk).1.state.answers.len(), 4);
+    }
+
+    pub(crate) fn a_disk_is_made_for_one_voter_and_opened_for_no_other<D: Disk>(disk: &D) {
+        made(disk);
+        let other = Identity {
+            cluster: CLUSTER,
+            voter: Voter {
+                disk: DiskId(2),
+                ..ME
+            },
+        };
+        assert_eq!(
+            Log::create(disk, other, &SMALL),
+            Err(OpenError::Exists { disk: 0xd15c })
+        );
+        let (found, expected) = (CLUSTER, ClusterId(8));
+        let refused = Log::open(disk, expected, ME.node, &SMALL).map(drop);
+        assert_eq!(refused, Err(OpenError::OtherCluster { found, expected }));
+        let (found, expected) = (ME.node, NodeId(2));
+        let refused = Log::open(disk, CLUSTER, expected, &SMALL).map(drop);
+        assert_eq!(refused, Err(OpenError::OtherNode { found, expected }));
+        Log::wipe(disk).unwrap();
+        assert_eq!(disk.list().unwrap(), Vec::<String>::new());
+        Log::create(disk, other, &SMALL).unwrap();
+        assert_eq!(opened(disk).1.voter, other.voter);
+    }
+
+    pub(crate) fn options_out_of_bounds_are_named<D: Disk>(disk: &D) {
+        let cases = [
+            (
+                LogOptions {
+                    segment_bytes: 4_097,
+                    ..SMALL
+                },
+                "segment_bytes is 4097",
+            ),
+            (
+                LogOptions {
+                    segment_bytes: 12_288,
+                    ..SMALL
+                },
+                "segment_bytes is 12288",
+            ),
+            (
+                LogOptions {
+                    segment_bytes: (1 << 30) + 4_096,
+                    ..SMALL
+                },
+                "segment_bytes is 1073745920",
+            ),
+            (
+                LogOptions {
+                    segments_max: 1,
+                    ..SMALL
+                },
+                "segments_max is 1",
+            ),
+            (
+                LogOptions {
+                    slots_max: 0,
+                    ..SMALL
+                },
+                "slots_max is 0",
+            ),
+        ];
+        for (options, text) in cases {
+            let error = Log::create(disk, IDENTITY, &options).unwrap_err();
+            assert!(error.to_string().starts_with(text), "{error}");
+        }
+        let error = Log::create(
+            disk,
+            IDENTITY,
+            &LogOptions {
+                slots_max: 0,
+                ..SMALL
+            },
+        )
+        .unwrap_err();
+        assert_eq!(error, OpenError::Options(OptionsError::Slots));
+    }
+}
+
+macro_rules! instantiate {
+    ($($name:ident),* $(,)?) => {
+        mod real {
+            $(#[test] fn $name() {
+                let directory = tempfile::tempdir().unwrap();
+                super::conformance::$name(&super::RealDisk::open(&directory.path().join("node")).unwrap());
+            })*
+        }
+        mod simulated_512 {
+            $(#[test] fn $name() {
+                super::conformance::$name(&super::SimulatedDisk::new(512, super::NoFaults));
+            })*
+        }
+        mod simulated_4096 {
+            $(#[test] fn $name() {
+                super::conformance::$name(&super::SimulatedDisk::new(4096, super::NoFaults));
+            })*
+        }
+    };
+}
+
+instantiate!(
+    a_new_log_remembers_nothing_but_its_voter,
+    what_was_synced_is_there_after_another_start,
+    a_promise_never_goes_back,
+    of_a_slot_the_highest_ballot_counts,
+    records_of_every_size_come_back_over_many_segments,
+    a_batch_larger_than_a_segment_is_refused,
+    slots_outside_of_the_bounds_are_refused,
+    a_full_log_takes_nothing_until_it_is_trimmed,
+    trimmed_segments_are_used_again,
+    a_sync_covers_what_was_appended_before_it_began,
+    while_the_next_segment_is_made_elsewhere_a_full_one_waits,
+    a_disk_is_made_for_one_voter_and_opened_for_no_other,
+    options_out_of_bounds_are_named,
+);
+
+#[test]
+fn what_the_disk_does_may_run_on_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<SyncJob<sprag_log::RealFile>>();
+    is_send::<Upkeep<RealDisk>>();
+    is_send::<Log<RealDisk>>();
+}
+
+/// Refuses one kind of operation from some time on.
+#[derive(Clone, Copy)]
+struct Refuse(Operation, Fault);
+
+impl DiskFaults for Refuse {
+    fn refuses(&mut self, operation: Operation, _: &str, _: u64) -> Option<Fault> {
+        (operation == self.0).then_some(self.1)
+    }
+}
+
+#[test]
+fn after_a_write_or_sync_that_failed_the_log_has_stopped() {
+    let (done, asked) = (100, 4096);
+    let faults = [
+        Fault::Full,
+        Fault::ReadOnly,
+        Fault::Permission,
+        Fault::Short { done, asked },
+        Fault::Io { code: 5 },
+    ];
+    for (operation, fault) in [Operation::Write, Operation::Sync]
+        .into_iter()
+        .flat_map(|o| faults.map(|f| (o, f)))
+    {
+        let disk = SimulatedDisk::new(512, NoFaults);
+        let (mut log, _) = made(&disk);
+        log.append(&[accepted(1, 1, b"one")]).unwrap();
+        log.sync().unwrap();
+        disk.set_faults(Refuse(operation, fault));
+        let error = log
+            .append(&[accepted(2, 1, b"two")])
+            .and_then(|_| log.sync())
+            .unwrap_err();
+        let LogError::Disk(error) = error else {
+            panic!("{error}")
+        };
+        assert_eq!((error.operation, error.fault), (operation, fault));
+        disk.set_faults(NoFaults);
+        let stopped = LogError::Stopped(error);
+        assert_eq!(log.append(&[]), Err(stopped.clone()));
+        assert_eq!(log.sync(), Err(stopped.clone()));
+        assert_eq!(log.begin_sync().map(drop), Err(stopped.clone()));
+        assert_eq!(log.promise(ballot(9)), Err(stopped.clone()));
+        assert_eq!(log.trim(Slot(1)), Err(stopped.clone()));
+        assert_eq!(log.read(Slot(1)), Err(stopped.clone()));
+        assert_eq!(log.upkeep(), Err(stopped));
+        let (_, recovered) = opened(&disk.cut_power());
+        assert_eq!(recovered.answer(Slot(1)), Answer::Accepted(vote(1, b"one")));
+        assert_eq!(recovered.answer(Slot(2)), Answer::Never);
+    }
+}
+
+#[test]
+fn a_disk_without_room_for_another_segment_is_told_before_anything_is_written() {
+    let disk = SimulatedDisk::new(512, NoFaults);
+    let (mut log, _) = made(&disk);
+    for slot in 1..=3 {
+        log.append(&[noop(slot, 1)]).unwrap();
+    }
+    disk.set_faults(Refuse(Operation::Create, Fault::Full));
+    assert!(matches!(
+        log.append(&[noop(4, 1)]),
+        Err(LogError::DiskFull(_))
+    ));
+    disk.set_faults(NoFaults);
+    log.append(&[noop(4, 1)]).unwrap();
+    log.sync().unwrap();
+    assert_eq!(opened(&disk.cut_power()).1.state.answers.len(), 4);
+}
+
+#[test]
+fn a_disk_that_refuses_is_not_opened_and_says_why() {
+    for fault in [Fault::ReadOnly, Fault::Permission, Fault::Full] {
+        let disk = SimulatedDisk::new(512, NoFaults);
+        made(&disk);
+        disk.set_faults(Refuse(Operation::Write, fault));
+        let Err(OpenError::Disk(error)) = Log::open(&disk, CLUSTER, ME.node, &SMALL) else {
+            panic!()
+        };
+        assert_eq!((error.operation, error.fault), (Operation::Write, fault));
+        disk.set_faults(NoFaults);
+        opened(&disk);
+    }
+}
+
+#[test]
+fn of_two_copies_of_the_vote_one_is_enough_and_none_ends_the_voter() {
+    for copies in [&[0_u64][..], &[1], &[0, 1]] {
+        let disk = SimulatedDisk::new(4096, NoFaults);
+        let (mut log, _) = made(&disk);
+        log.promise(ballot(4)).unwrap();
+        for copy in copies {
+            assert!(disk.damage("vote", *copy, Damage::Flipped { bit: 200 }));
+        }
+        match (copies.len(), Log::open(&disk, CLUSTER, ME.node, &SMALL)) {
+            (1, Ok((_, recovered))) => assert_eq!(recovered.state.promised, ballot(4)),
+            (2, Err(error)) => {
+                assert_eq!(error, OpenError::VoteLost);
+                assert_eq!(
+                    Log::create(&disk, IDENTITY, &SMALL),
+                    Err(OpenError::VoteLost)
+                );
+                Log::wipe(&disk).unwrap();
+                made(&disk);
+            }
+            (_, other) => panic!("{copies:?}: {:?}", other.map(|(_, recovered)| recovered)),
+        }
+    }
+}
+
+/// The unit of the front, and that of the second batch.
+const FRONT: u64 = 0;
+const SECOND: u64 = 2;
+
+/// Three batches of one record each, of which the third is never proven to be durable.
+fn three_batches() -> SimulatedDisk {
+    let disk = SimulatedDisk::new(4096, NoFaults);
+    let (mut log, _) = made(&disk);
+    log.promise(ballot(8)).unwrap();
+    for slot in 1..=3 {
+        log.append(&[accepted(slot, slot, b"value")]).unwrap();
+        log.sync().unwrap();
+    }
+    disk
+}
+
+#[test]
+fn a_record_survives_in_either_trace_and_without_its_payload_is_unknown() {
+    for damage in [
+        Damage::Unreadable,
+        Damage::Zeroed,
+        Damage::Flipped { bit: 8 * 64 + 3 },
+    ] {
+        let disk = three_batches();
+        assert!(disk.damage("segment-0000000000000001", FRONT, damage));
+        let (_, recovered) = opened(&disk);
+        for slot in 1..=3 {
+            assert_eq!(
+                recovered.answer(Slot(slot)),
+                Answer::Accepted(vote(slot, b"value")),
+                "{damage:?}"
+            );
+        }
+
+        for batch in 1..=3 {
+            let disk = three_batches();
+            assert!(disk.damage("segment-0000000000000001", batch, damage));
+            let (mut log, recovered) = opened(&disk);
+            assert_eq!(
+                (recovered.lost, recovered.state.promised),
+                (None, ballot(8))
+            );
+            for slot in 1..=3 {
+                let whole = Answer::Accepted(vote(slot, b"value"));
+                let expected = if slot == batch {
+                    Answer::Unknown(ballot(slot))
+                } else {
+                    whole
+                };
+                assert_eq!(
+                    recovered.answer(Slot(slot)),
+                    expected,
+                    "{damage:?} of batch {batch}"
+                );
+            }
+            // A later acceptance makes it known again.
+            log.append(&[accepted(batch, 9, b"again")]).unwrap();
+            log.sync().unwrap();
+            assert_eq!(
+                opened(&disk).1.answer(Slot(batch)),
+                Answer::Accepted(vote(9, b"again"))
+            );
+        }
+    }
+}
+
+#[test]
+fn where_both_traces_are_gone_every_slot_is_unknown_up_to_the_promise() {
+    let disk = three_batches();
+    for unit in [FRONT, SECOND] {
+        disk.damage("segment-0000000000000001", unit, Damage::Zeroed);
+    }
+    let (mut log, recovered) = opened(&disk);
+    assert_eq!(recovered.lost, Some(ballot(8)));
+    for slot in 1..=4 {
+        assert_eq!(recovered.answer(Slot(slot)), Answer::Unknown(ballot(8)));
+    }
+    // Until something is accepted above it.
+    log.append(&[accepted(2, 9, b"again")]).unwrap();
+    log.sync().unwrap();
+    assert_eq!(
+        log.read(Slot(2)).unwrap(),
+        Answer::Accepted(vote(9, b"again"))
+    );
+    assert_eq!(log.read(Slot(3)).unwrap(), Answer::Unknown(ballot(8)));
+    assert!(opened(&disk).1.lost >= Some(ballot(8)));
+}
+
+#[test]
+fn a_segment_that_is_gone_is_a_loss_and_one_of_another_disk_is_never_taken() {
+    let foreign = |cluster, voter| {
+        let disk = SimulatedDisk::new(512, NoFaults);
+        Log::create(&disk, Identity { cluster, voter }, &SMALL).unwrap();
+        let (mut log, _) = Log::open(&disk, cluster, voter.node, &SMALL).unwrap();
+        log.append(&[accepted(1, 1, b"foreign")]).unwrap();
+        log.sync().unwrap();
+        let mut bytes = vec![0; 4 * UNIT as usize];
+        disk.open("segment-0000000000000001")
+            .unwrap()
+            .read(0, &mut bytes)
+            .unwrap();
+        Some(bytes)
+    };
+    let cases = [
+        None,
+        foreign(ClusterId(8), ME),
+        foreign(
+            CLUSTER,
+            Voter {
+                node: NodeId(2),
+                ..ME
+            },
+        ),
+        foreign(
+            CLUSTER,
+            Voter {
+                disk: DiskId(2),
+                ..ME
+            },
+        ),
+        Some(vec![0; 1_000]),
+    ];
+    for (case, bytes) in cases.into_iter().enumerate() {
+        let disk = SimulatedDisk::new(512, NoFaults);
+        let (mut log, _) = made(&disk);
+        for slot in 1..=5 {
+            log.append(&[accepted(slot, 1, b"own")]).unwrap();
+        }
+        log.sync().unwrap();
+        disk.remove("segment-0000000000000001").unwrap();
+        if let Some(bytes) = bytes {
+            let file: SimulatedFile = disk
+                .create("segment-0000000000000001", bytes.len() as u64)
+                .unwrap();
+            file.write(0, &bytes).unwrap();
+        }
+        let (_, recovered) = opened(&disk);
+        assert_eq!(recovered.lost, Some(ballot(1)), "case {case}");
+        assert_eq!(
+            recovered.answer(Slot(1)),
+            Answer::Unknown(ballot(1)),
+            "case {case}"
+        );
+    }
+}
+
+const IDENTITY: Identity = Identity {
+    cluster: CLUSTER,
+    voter: ME,
+};
+
+fn made<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
+    Log::create(disk, IDENTITY, &SMALL).unwrap();
+    opened(disk)
+}
+
+fn opened<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
+    Log::open(disk, CLUSTER, ME.node, &SMALL).unwrap()
+}
+
+fn ballot(round: u64) -> Ballot {
+    Ballot { round, voter: ME }
+}
+
+fn vote(round: u64, commands: &[u8]) -> Vote {
+    Vote {
+        ballot: ballot(round),
+        entry: Entry::Commands(commands.into()),
+    }
+}
+
+fn accepted(slot: u64, round: u64, commands: &[u8]) -> Record {
+    Record::Accepted {
+        slot: Slot(slot),
+        vote: vote(round, commands),
+    }
+}
+
+fn noop(slot: u64, round: u64) -> Record {
+    let vote = Vote {
+        ballot: ballot(round),
+        entry: Entry::Noop,
+    };
+    Record::Accepted {
+        slot: Slot(slot),
+        vote,
+    }
+}
