@@ -18,6 +18,7 @@ mod segment;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod slots;
+mod store;
 mod sync;
 mod upkeep;
 mod vote;
@@ -31,5 +32,6 @@ pub use options::{LogOptions, OptionsError};
 pub use real::{RealDisk, RealFile};
 #[cfg(feature = "simulation")]
 pub use simulated::{Damage, DiskFaults, NoFaults, Place, SimulatedDisk, SimulatedFile};
+pub use store::Store;
 pub use sync::{SyncDone, SyncJob};
 pub use upkeep::{Upkeep, UpkeepDone};

@@ -83,9 +83,9 @@ impl World {
         });
         let bytes = asking.command.encode(self.clients[client].padding());
         // Their connections lose and delay, and double nothing.
-        let [at_ns, _] =
-            self.network
-                .send(&mut self.faults, self.now_ns, CLIENTS, usize::from(to.0));
+        let [at_ns, _] = self
+            .network
+            .send(&self.faults, self.now_ns, CLIENTS, usize::from(to.0));
         if let Some(at_ns) = at_ns {
             self.at(at_ns, Event::Request { to, call, bytes });
         }
@@ -94,9 +94,7 @@ impl World {
 
     /// A node's reply leaves.
     pub(crate) fn reply(&mut self, node: usize, call: CallNumber, reply: Reply) {
-        let [at_ns, _] = self
-            .network
-            .send(&mut self.faults, self.now_ns, node, CLIENTS);
+        let [at_ns, _] = self.network.send(&self.faults, self.now_ns, node, CLIENTS);
         if let Some(at_ns) = at_ns {
             let from = NodeId(node as u16);
             self.at(at_ns, Event::Reply { from, call, reply });

@@ -1,7 +1,9 @@
 //! The classes of faults, and which of them strike where: drawn by the seed's rates, or read from a script.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::rc::Rc;
 use std::str::FromStr;
 
 use crate::chance::Chance;
@@ -51,10 +53,22 @@ classes! {
     Pause = "pause", 0.1,
     /// A node dies between two effects, and starts again later with what its disk kept.
     Crash = "crash", 0.05,
-    /// What was written and not synced survives a crash nevertheless, each write on its own.
+    /// A node's power goes in the middle of something that it asks of its disk.
+    PowerCut = "power-cut", 0.02,
+    /// A sector that was written and not synced survives a power cut nevertheless, each on its own.
     UnsyncedSurvives = "unsynced-survives", 2.0,
-    /// What was accepted can't be read any more after a restart; that it was, and in which ballot, can.
-    BitRot = "bit-rot", 0.3,
+    /// A file that was made, renamed or removed, without a sync of the directory, stays so over a power cut.
+    NamesSurvive = "names-survive", 2.0,
+    /// A sync fails, and what it should have synced is held for clean.
+    FailedSync = "failed-sync", 0.02,
+    /// A write is refused, or takes only a part.
+    FailedWrite = "failed-write", 0.01,
+    /// There is no room for another file.
+    DiskFull = "disk-full", 0.2,
+    /// A write lands in another place than asked for.
+    Misdirected = "misdirected", 0.05,
+    /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.
+    BitRot = "bit-rot", 3.0,
     /// A node comes back with an empty disk.
     LostDisk = "lost-disk", 0.5,
     /// A sync takes up to a second.
@@ -112,9 +126,12 @@ enum Source {
     Script(BTreeSet<Strike>),
 }
 
-/// Decides of each occasion whether a fault strikes.
+/// Decides of each occasion whether a fault strikes. A clone is another handle on the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Faults {
+pub(crate) struct Faults(Rc<RefCell<State>>);
+
+#[derive(Debug)]
+struct State {
     chance: Chance,
     source: Source,
     occasions: Vec<u32>,
@@ -136,17 +153,33 @@ impl Faults {
     }
 
     fn new(chance: Chance, source: Source) -> Self {
-        Self {
+        Self(Rc::new(RefCell::new(State {
             chance,
             source,
             occasions: vec![0; Class::ALL.len() * SITES],
             struck: Vec::new(),
             is_over: false,
-        }
+        })))
     }
 
     /// Whether `class` strikes at `site` now; then gives the numbers that say how.
-    pub(crate) fn strike(&mut self, class: Class, site: usize) -> Option<Chance> {
+    pub(crate) fn strike(&self, class: Class, site: usize) -> Option<Chance> {
+        self.0.borrow_mut().strike(class, site)
+    }
+
+    /// Nothing strikes any more.
+    pub(crate) fn end(&self) {
+        self.0.borrow_mut().is_over = true;
+    }
+
+    /// What struck so far, in order.
+    pub(crate) fn struck(&self) -> Vec<Strike> {
+        self.0.borrow().struck.clone()
+    }
+}
+
+impl State {
+    fn strike(&mut self, class: Class, site: usize) -> Option<Chance> {
         if self.is_over {
             return None;
         }
@@ -174,15 +207,5 @@ impl Faults {
         }
         self.struck.push(strike);
         Some(chance.of(1))
-    }
-
-    /// Nothing strikes any more.
-    pub(crate) fn end(&mut self) {
-        self.is_over = true;
-    }
-
-    /// What struck so far, in order.
-    pub(crate) fn struck(&self) -> &[Strike] {
-        &self.struck
     }
 }

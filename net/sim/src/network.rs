@@ -58,7 +58,7 @@ impl Network {
     /// When a message sent now arrives: never, once, or twice.
     pub(crate) fn send(
         &mut self,
-        faults: &mut Faults,
+        faults: &Faults,
         now_ns: u64,
         from: usize,
         to: usize,
@@ -106,7 +106,7 @@ impl Network {
     /// Gives partitions, cuts and flapping links an occasion to begin.
     pub(crate) fn disturb(
         &mut self,
-        faults: &mut Faults,
+        faults: &Faults,
         now_ns: u64,
         nodes: usize,
     ) -> Vec<Disturbance> {

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sprag_paxos::{Executor, Message, RoleName, Ticket, Voter};
+use sprag_log::{SimulatedDisk, SimulatedFile, Store, SyncJob};
+use sprag_paxos::{Executor, Message, Record, RoleName, Ticket, Voter};
 
 use crate::clock::Clock;
 use crate::command::CallNumber;
-use crate::journal::Journal;
+use crate::disk::NodeDisk;
 use crate::machine::Machine;
 
 /// What comes to a node.
@@ -32,12 +33,11 @@ pub(crate) struct Tick {
 }
 
 /// A node, up or down.
-#[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Node {
     pub(crate) voter: Voter,
     pub(crate) clock: Clock,
-    pub(crate) journal: Journal,
+    pub(crate) disk: NodeDisk,
     /// Whether its disk may lose what it was asked to keep.
     pub(crate) is_loser: bool,
     /// How often it started. What was meant for an earlier life is void.
@@ -48,9 +48,17 @@ pub(crate) struct Node {
     pub(crate) is_paused: bool,
     /// What came while it stood still.
     pub(crate) inbox: VecDeque<Input>,
-    /// The number of records that the journal had when this life began: tickets count from there.
-    pub(crate) written_before: usize,
-    pub(crate) is_syncing: bool,
+    /// What it writes to its disk with; `None` while it is down.
+    pub(crate) store: Option<Store<SimulatedDisk>>,
+    /// The sync that is under way.
+    pub(crate) syncing: Option<SyncJob<SimulatedFile>>,
+    /// What it wrote and isn't known to be durable.
+    pub(crate) unsynced: VecDeque<(Ticket, Record)>,
+    /// Up to where its voter was told that it is.
+    pub(crate) durable: Ticket,
+    pub(crate) deaths: u32,
+    /// It is dead for good.
+    pub(crate) is_gone: bool,
     /// Its timer, if it is set.
     pub(crate) tick: Option<Tick>,
     /// Whose calls it was given to propose, and their numbers as proposals.
@@ -62,18 +70,22 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(voter: Voter, clock: Clock, is_loser: bool) -> Self {
+    pub(crate) fn new(voter: Voter, clock: Clock, disk: NodeDisk, is_loser: bool) -> Self {
         Self {
             voter,
             clock,
-            journal: Journal::default(),
+            disk,
             is_loser,
             life: 0,
             executor: None,
             is_paused: false,
             inbox: VecDeque::new(),
-            written_before: 0,
-            is_syncing: false,
+            store: None,
+            syncing: None,
+            unsynced: VecDeque::new(),
+            durable: Ticket::NONE,
+            deaths: 0,
+            is_gone: false,
             tick: None,
             waiting: BTreeMap::new(),
             machine: Machine::default(),

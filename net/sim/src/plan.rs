@@ -1,5 +1,7 @@
 //! The plan of a run: what the seed draws before anything happens.
 
+use sprag_log::LogOptions;
+
 use crate::chance::Chance;
 use crate::fault::Class;
 
@@ -47,6 +49,8 @@ pub(crate) struct Plan {
     pub(crate) batch_bytes_max: usize,
     pub(crate) pending_bytes_max: usize,
     pub(crate) page_bytes_max: usize,
+    pub(crate) log: LogOptions,
+    pub(crate) sector_bytes: usize,
     /// How many registers and how many issuers clients ask for.
     pub(crate) keys: u64,
     pub(crate) think_ns: u64,
@@ -87,6 +91,16 @@ impl Plan {
             batch_bytes_max: chance.of(10).log_uniform(1, 4096) as usize,
             pending_bytes_max: chance.of(11).log_uniform(128, 1 << 16) as usize,
             page_bytes_max: chance.of(12).log_uniform(1, 1 << 14) as usize,
+            log: LogOptions {
+                segment_bytes: 1 << chance.of(14).between(14, 18),
+                segments_max: usize::MAX,
+                slots_max: usize::MAX,
+            },
+            sector_bytes: if chance.of(15).below(2) == 0 {
+                512
+            } else {
+                4096
+            },
             keys: chance.of(13).between(1, 4),
             think_ns: chance.of(7).log_uniform(10_000, 10_000_000),
         }

@@ -82,7 +82,7 @@ fn go(seed: u64, setup: &Setup, plan: Plan, faults: Faults, tail_from: Option<u6
         events: world.trace.events(),
         tally,
         marks: simulation::reached(),
-        struck: world.struck().to_vec(),
+        struck: world.struck(),
         tail: world.trace.into_tail(),
     }
 }

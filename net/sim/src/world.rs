@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use sprag_paxos::simulation;
-use sprag_paxos::{Configuration, DiskId, Message, NodeId, Slot, Ticket, Voter};
+use sprag_paxos::{Configuration, DiskId, Message, NodeId, Slot, Voter};
 
 use crate::ask::Reply;
 use crate::chance::Chance;
 use crate::client::{Client, Timer};
 use crate::clock::Clock;
 use crate::command::CallNumber;
+use crate::disk::NodeDisk;
 use crate::failure::Failure;
 use crate::fault::{Class, Faults, Strike};
 use crate::history::{History, Issuer, Register};
@@ -52,12 +53,8 @@ pub(crate) enum Event {
     Tick { node: usize, life: u32 },
     /// A node goes on.
     GoOn { node: usize, life: u32 },
-    /// The first `count` records of the node's journal are durable.
-    Synced {
-        node: usize,
-        life: u32,
-        count: usize,
-    },
+    /// The node's disk has done what it was asked to sync.
+    Synced { node: usize, life: u32 },
     /// A node starts.
     Start { node: usize },
     /// Links and clocks have an occasion to go wrong.
@@ -114,7 +111,9 @@ impl World {
         let loses = losers(chance, &plan);
         let nodes = voters.iter().enumerate().map(|(node, voter)| {
             let shows_ns = chance.of(0x2000 + node as u64).below(1_000_000_000_000);
-            Node::new(*voter, Clock::new(shows_ns), loses[node])
+            let disk = NodeDisk::made(&plan, *voter);
+            disk.let_fail(&faults, node, loses[node]);
+            Node::new(*voter, Clock::new(shows_ns), disk, loses[node])
         });
         let nodes = nodes.collect();
         let configuration =
@@ -223,9 +222,9 @@ impl World {
                     return self.go_on(node);
                 }
             }
-            Event::Synced { node, life, count } => {
+            Event::Synced { node, life } => {
                 if self.is_alive(node, life) {
-                    return self.synced(node, count);
+                    return self.synced(node);
                 }
             }
             Event::Start { node } => return self.start(node),
@@ -242,7 +241,7 @@ impl World {
     /// Lets links and clocks go wrong.
     fn disturb(&mut self) {
         let nodes = self.nodes.len();
-        for disturbance in self.network.disturb(&mut self.faults, self.now_ns, nodes) {
+        for disturbance in self.network.disturb(&self.faults, self.now_ns, nodes) {
             let happening = match disturbance {
                 Disturbance::Parted { group, for_ns } => Happening::Parted { group, for_ns },
                 Disturbance::CutOff { from, to, for_ns } => Happening::CutOff {
@@ -298,7 +297,8 @@ impl World {
             if self.nodes[node].executor.is_some()
                 && self.chance.of(0x6000 + node as u64).below(2) == 0
             {
-                self.die(node)?;
+                self.nodes[node].is_gone = true;
+                self.die(node, true);
             }
         }
         for &node in healed {
@@ -364,12 +364,8 @@ impl World {
         })
     }
 
-    pub(crate) fn struck(&self) -> &[Strike] {
+    pub(crate) fn struck(&self) -> Vec<Strike> {
         self.faults.struck()
-    }
-
-    pub(crate) fn ticket(&self, node: usize, count: usize) -> Ticket {
-        Ticket((count - self.nodes[node].written_before) as u64)
     }
 }
 

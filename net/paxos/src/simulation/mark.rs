@@ -110,4 +110,18 @@ marks! {
     FetchOfUndecided = "fetch of the undecided",
     /// What was fetched came when the candidate led already.
     EntriesForALeader = "entries for a leader",
+    /// A node's disk refused something, and the node stopped.
+    DiskFailed = "disk failed",
+    /// The power went in the middle of something that the disk was asked.
+    PowerCutInADiskOperation = "power cut in a disk operation",
+    /// A disk refused while the node started.
+    StartRefused = "start refused by the disk",
+    /// A node started with acceptances that it couldn't read.
+    StartedWithUnknowns = "started with unknown acceptances",
+    /// A disk had lost acceptances and their slots.
+    AcceptancesLost = "acceptances lost",
+    /// A disk had lost its vote.
+    VoteLost = "vote lost",
+    /// A disk came back empty.
+    DiskEmpty = "disk empty",
 }

@@ -1,0 +1,156 @@
+//! A node's disk: what goes wrong with it, as the seed's faults say.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use sprag_log::{Damage, Disk, DiskFaults, Fault, Log, NoFaults, Operation, Place, SimulatedDisk};
+use sprag_paxos::Voter;
+
+use crate::chance::Chance;
+use crate::fault::{Class, Faults};
+use crate::plan::Plan;
+use crate::storage::identity_of;
+
+/// What a disk says that doesn't.
+const INPUT_OUTPUT: Fault = Fault::Io { code: 5 };
+
+/// How far from where it belongs a write may land, in bytes.
+const ASTRAY_BYTES: u64 = 1 << 16;
+
+/// A disk and its power.
+pub(crate) struct NodeDisk {
+    pub(crate) disk: SimulatedDisk,
+    /// The power went in the middle of something.
+    is_cut: Rc<Cell<bool>>,
+    sector_bytes: usize,
+}
+
+impl NodeDisk {
+    /// An empty disk on which nothing goes wrong yet.
+    pub(crate) fn new(sector_bytes: usize) -> Self {
+        Self {
+            disk: SimulatedDisk::new(sector_bytes, NoFaults),
+            is_cut: Rc::new(Cell::new(false)),
+            sector_bytes,
+        }
+    }
+
+    /// A disk with a voter's log, which has nothing in it.
+    pub(crate) fn made(plan: &Plan, voter: Voter) -> Self {
+        let made = Self::new(plan.sector_bytes);
+        Log::create(&made.disk, identity_of(voter), &plan.log)
+            .unwrap_or_else(|error| unreachable!("on a disk where nothing goes wrong: {error}"));
+        made
+    }
+
+    /// Another disk in place of this one, empty.
+    pub(crate) fn replace(&mut self, faults: &Faults, node: usize) {
+        *self = Self::new(self.sector_bytes);
+        self.let_fail(faults, node, true);
+    }
+
+    /// From now on, things go wrong.
+    pub(crate) fn let_fail(&self, faults: &Faults, node: usize, is_loser: bool) {
+        self.disk.set_faults(Hook {
+            faults: faults.clone(),
+            node,
+            is_loser,
+            is_cut: Rc::clone(&self.is_cut),
+        });
+    }
+
+    /// Whether the power went in the middle of something.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut.get()
+    }
+
+    /// The node dies: with the power, or by itself, and then what it wrote stays in the system's cache.
+    pub(crate) fn die(&mut self, with_power: bool) {
+        self.disk = if with_power || self.is_cut.get() {
+            self.disk.cut_power()
+        } else {
+            self.disk.kill()
+        };
+        self.is_cut.set(false);
+    }
+
+    /// Some sectors go bad.
+    pub(crate) fn rot(&self, chance: Chance) {
+        let names = self.disk.list().unwrap_or_default();
+        for number in 0..chance.of(0).between(1, 8) {
+            let chance = chance.of(1 + number);
+            let Some(file) = names.get(chance.of(1).below(names.len() as u64) as usize) else {
+                return;
+            };
+            let sector = chance.of(2).below(self.disk.sectors(file));
+            let damage = match chance.of(3).below(3) {
+                0 => Damage::Unreadable,
+                1 => Damage::Zeroed,
+                _ => Damage::Flipped {
+                    bit: chance.of(4).bits(),
+                },
+            };
+            self.disk.damage(file, sector, damage);
+        }
+    }
+}
+
+struct Hook {
+    faults: Faults,
+    node: usize,
+    is_loser: bool,
+    is_cut: Rc<Cell<bool>>,
+}
+
+impl Hook {
+    fn strike(&self, class: Class) -> Option<Chance> {
+        self.faults.strike(class, self.node)
+    }
+}
+
+impl DiskFaults for Hook {
+    fn refuses(&mut self, operation: Operation, _file: &str, bytes: u64) -> Option<Fault> {
+        if self.is_cut.get() || self.strike(Class::PowerCut).is_some() {
+            self.is_cut.set(true);
+            return Some(INPUT_OUTPUT);
+        }
+        match operation {
+            Operation::Sync | Operation::SyncDirectory => {
+                self.strike(Class::FailedSync).map(|_| INPUT_OUTPUT)
+            }
+            Operation::Write => {
+                let chance = self.strike(Class::FailedWrite)?;
+                Some(match chance.of(1).below(3) {
+                    0 => INPUT_OUTPUT,
+                    1 => Fault::ReadOnly,
+                    _ => Fault::Short {
+                        done: chance.of(2).below(bytes),
+                        asked: bytes,
+                    },
+                })
+            }
+            Operation::Create => self.strike(Class::DiskFull).map(|_| Fault::Full),
+            _ => None,
+        }
+    }
+
+    fn misdirects(&mut self, file: &str, offset: u64, _bytes: u64) -> Option<Place> {
+        if !self.is_loser {
+            return None;
+        }
+        let chance = self.strike(Class::Misdirected)?;
+        let from = offset.saturating_sub(ASTRAY_BYTES / 2);
+        Some(Place {
+            file: file.to_owned(),
+            offset: from + chance.below(ASTRAY_BYTES),
+        })
+    }
+
+    fn survives(&mut self, _file: &str, _sector: u64) -> bool {
+        self.strike(Class::UnsyncedSurvives).is_some()
+    }
+
+    fn change_survives(&mut self, _operation: Operation, _file: &str) -> bool {
+        self.strike(Class::NamesSurvive).is_some()
+    }
+}
