@@ -103,7 +103,7 @@ fn record(record: &Record) -> String {
     }
 }
 
-fn message(message: &Message) -> String {
+pub(crate) fn message(message: &Message) -> String {
     match message {
         Message::Prepare { ballot, slot } => format!("Prepare {} {slot}", self::ballot(*ballot)),
         Message::Promise {

@@ -97,6 +97,9 @@ pub(crate) const FAULTY_EVENTS: u64 = 20_000;
 /// How long of virtual time the healed quorum has to answer everybody.
 const CALM_NS: u64 = 120_000_000_000;
 
+/// A run of so many events goes in circles: an unhappy one takes a tenth of that.
+const EVENTS_MAX: u64 = 3_000_000;
+
 const DISTURB_NS: u64 = 10_000_000;
 
 /// A whole cluster and its clients.
@@ -180,6 +183,9 @@ impl World {
         while let Some(Reverse(due)) = self.queue.pop() {
             self.now_ns = due.at_ns;
             self.happen(due.event).map_err(Failure::Safety)?;
+            if self.trace.events() > EVENTS_MAX {
+                return Err(Failure::Liveness(format!("{EVENTS_MAX} events and no end")));
+            }
             if !self.is_calm && self.trace.events() >= FAULTY_EVENTS {
                 if self.plan.exceeds {
                     return Ok(());

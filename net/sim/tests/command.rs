@@ -3,6 +3,9 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use sprag_paxos::simulation::Bug;
+use sprag_sim::Class;
+
 fn sim(arguments: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sprag-sim"))
         .args(arguments.split_whitespace())
@@ -70,6 +73,17 @@ fn a_seed_that_fails_is_told_with_the_command_and_the_script_that_repeat_it() {
 }
 
 #[test]
+fn what_clients_see_is_enough_to_find_a_bug() {
+    let output = sim("--seeds 30 --black-box --bug chosen-without-a-quorum");
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("safety: linearizable history is broken"),
+        "{text}"
+    );
+}
+
+#[test]
 fn every_script_of_a_bug_fails_with_it_and_passes_without() {
     let output = sim("--regressions");
     let text = stdout(&output);
@@ -117,5 +131,26 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             stderr(&output)
         );
         assert_eq!(stdout(&output), "", "{arguments}");
+    }
+}
+
+#[test]
+fn the_readme_names_every_class_and_every_bug() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let page = fs::read_to_string(path).unwrap();
+    let (faults, bugs) = page.split_once("\n## Scripts\n").unwrap();
+    for class in Class::ALL {
+        assert!(
+            faults.contains(&format!("| `{}` |", class.name())),
+            "{}",
+            class.name()
+        );
+    }
+    for bug in Bug::ALL {
+        assert!(
+            bugs.contains(&format!("| {} ", bug.name())),
+            "{}",
+            bug.name()
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sprag_paxos::{Entry, Slot};
 
 use super::{Fact, Invariant, Known};
+use crate::readable;
 
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
@@ -29,13 +30,16 @@ impl Invariant for Agreement {
             Fact::Decided { voter, slot, entry } => {
                 if *entry != Entry::Noop && !self.wanted.contains(entry) {
                     return Err(format!(
-                        "{voter} takes {entry:?} for decided, which nobody asked for"
+                        "{voter} takes {} for decided, which nobody asked for",
+                        readable::entry(entry)
                     ));
                 }
                 let first = self.decided.entry(slot).or_insert_with(|| entry.clone());
                 if first != entry {
                     return Err(format!(
-                        "{voter} takes {entry:?} for decided in {slot}, others {first:?}"
+                        "{voter} takes {} for decided in {slot}, others {}",
+                        readable::entry(entry),
+                        readable::entry(first)
                     ));
                 }
             }

@@ -38,8 +38,10 @@ impl Invariant for OwnBallots {
                 let now = (self.starts.get(&from).copied().unwrap_or_default(), *slot);
                 let begun = *self.begun.entry(*ballot).or_insert(now);
                 if begun != now {
+                    let ((life, slot), (first_life, first_slot)) = (now, begun);
                     return Err(format!(
-                        "{from} begins {ballot} in life {now:?}, and did before in {begun:?}"
+                        "{from} begins {ballot} for {slot} in life {life}, \
+                         and did for {first_slot} in life {first_life}"
                     ));
                 }
             }
