@@ -1,8 +1,10 @@
 //! A whole cluster in one thread, from one seed, under every fault that it must bear; and the checks of what it did.
 
+mod ask;
 mod chance;
 mod client;
 mod clock;
+mod command;
 mod failure;
 mod fault;
 pub mod history;
@@ -10,10 +12,12 @@ mod host;
 mod invariant;
 mod journal;
 mod judge;
+mod machine;
 mod network;
 mod node;
 mod panics;
 mod plan;
+mod queue;
 mod readable;
 mod run;
 mod script;

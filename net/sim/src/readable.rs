@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-use sprag_paxos::{Answer, Ballot, Effect, Entry, Message, Record, Vote};
+use sprag_paxos::{Answer, Ballot, Effect, Entry, Message, Record, Vote, commands};
 
+use crate::command::{Command, Operation};
+use crate::history::RegisterOperation;
 use crate::trace::Happening;
 
 /// An event as a line of a table.
@@ -63,22 +65,12 @@ fn told(happening: &Happening<'_>) -> (String, String) {
         ),
         Happening::Asked {
             client,
+            number,
             node,
-            slot,
-            entry,
-        } => (
-            format!("c{client}"),
-            format!("asks n{} for {} in {slot}", node.0, self::entry(entry)),
-        ),
-        Happening::Answered {
-            client,
-            slot,
-            entry,
-        } => (
-            format!("c{client}"),
-            format!("is told {slot} is {}", self::entry(entry)),
-        ),
-        Happening::GaveUp { client, slot } => (format!("c{client}"), format!("gives up on {slot}")),
+        } => (format!("c{client}"), format!("asks n{}: #{number}", node.0)),
+        Happening::Answered { client, number } => {
+            (format!("c{client}"), format!("is answered: #{number}"))
+        }
         Happening::Healed { group } => (
             "net".to_owned(),
             format!("faults end; {} sound, the others gone", nodes(*group)),
@@ -93,6 +85,9 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Send { to, message } => format!("to n{}: {}", to.node.0, self::message(message)),
         Effect::Decided { slot, entry } => format!("decided: {slot} is {}", self::entry(entry)),
+        Effect::SteppedDown { unproposed } => {
+            format!("leads no longer; from {unproposed} on nothing was proposed")
+        }
     }
 }
 
@@ -100,44 +95,57 @@ fn record(record: &Record) -> String {
     match record {
         Record::Promised(ballot) => format!("promised {}", self::ballot(*ballot)),
         Record::Accepted { slot, vote } => format!("accepted in {slot} {}", self::vote(vote)),
+        Record::Learned { slot, entry } => format!("learned {slot} is {}", self::entry(entry)),
+        Record::Decided(slot) => format!("decided up to {slot}"),
     }
 }
 
 pub(crate) fn message(message: &Message) -> String {
-    match message {
-        Message::Prepare { ballot, slot } => format!("Prepare {} {slot}", self::ballot(*ballot)),
+    let (name, ballot, rest) = match message {
+        Message::Canvass { ballot } => ("Canvass", ballot, String::new()),
+        Message::Aye { ballot } => ("Aye", ballot, String::new()),
+        Message::Prepare { ballot, from } => ("Prepare", ballot, format!("from {from}")),
         Message::Promise {
             ballot,
-            slot,
-            answer,
-        } => format!(
-            "Promise {} {slot}: {}",
-            self::ballot(*ballot),
-            self::answer(answer)
-        ),
+            from,
+            answers,
+            next,
+            decided,
+        } => {
+            let mut text = format!("from {from}, decided {decided}");
+            for (slot, answer) in answers {
+                let _ = write!(text, "; {slot} {}", self::answer(answer));
+            }
+            if let Some(next) = next {
+                let _ = write!(text, "; more from {next}");
+            }
+            ("Promise", ballot, text)
+        }
         Message::Accept {
             ballot,
             slot,
             entry,
-        } => format!(
-            "Accept {} {slot}: {}",
-            self::ballot(*ballot),
-            self::entry(entry)
-        ),
-        Message::Accepted { ballot, slot } => format!("Accepted {} {slot}", self::ballot(*ballot)),
-        Message::Refused {
-            ballot,
-            slot,
-            promised,
-        } => format!(
-            "Refused {} {slot}: promised {}",
-            self::ballot(*ballot),
-            self::ballot(*promised)
-        ),
-        Message::Commit { ballot, slot } => format!("Commit {} {slot}", self::ballot(*ballot)),
-        Message::Fetch { slot } => format!("Fetch {slot}"),
-        Message::Decided { slot, entry } => format!("Decided {slot}: {}", self::entry(entry)),
-    }
+            decided,
+        } => {
+            let text = format!("{slot} {}, decided {decided}", self::entry(entry));
+            ("Accept", ballot, text)
+        }
+        Message::Accepted { ballot, slot } => ("Accepted", ballot, slot.to_string()),
+        Message::Refused { ballot, promised } => {
+            let text = format!("promised {}", self::ballot(*promised));
+            ("Refused", ballot, text)
+        }
+        Message::Commit { ballot, decided } => ("Commit", ballot, format!("decided {decided}")),
+        Message::Beat { ballot, decided } => ("Beat", ballot, format!("decided {decided}")),
+        Message::Heard { ballot } => ("Heard", ballot, String::new()),
+        Message::Fetch { from } => return format!("Fetch from {from}"),
+        Message::Entries { from, entries } => {
+            let entries: Vec<String> = entries.iter().map(self::entry).collect();
+            return format!("Entries from {from}: {}", entries.join(", "));
+        }
+    };
+    let space = if rest.is_empty() { "" } else { " " };
+    format!("{name} {}{space}{rest}", self::ballot(*ballot))
 }
 
 fn answer(answer: &Answer) -> String {
@@ -165,21 +173,38 @@ fn ballot(ballot: Ballot) -> String {
     format!("{}@n{}", ballot.round, ballot.voter.node.0)
 }
 
-/// Clients' commands are numbers of eight bytes.
+/// Whose calls they are, and what they ask.
 pub(crate) fn entry(entry: &Entry) -> String {
-    let Entry::Commands(bytes) = entry else {
+    if *entry == Entry::Noop {
         return "no-op".to_owned();
+    }
+    commands(entry).map(command).collect::<Vec<_>>().join(" + ")
+}
+
+/// `nothing` if there is none.
+pub(crate) fn entry_if_any(entry: Option<&Entry>) -> String {
+    entry.map_or_else(|| "nothing".to_owned(), self::entry)
+}
+
+pub(crate) fn command(bytes: &[u8]) -> String {
+    let Some(Command {
+        call,
+        key,
+        operation,
+    }) = Command::decode(bytes)
+    else {
+        return format!("{} bytes", bytes.len());
     };
-    let (numbers, rest) = bytes.as_chunks::<8>();
-    let mut text = String::new();
-    for number in numbers {
-        let space = if text.is_empty() { "" } else { " " };
-        let _ = write!(text, "{space}#{}", u64::from_be_bytes(*number));
-    }
-    for byte in rest {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    let asked = match operation {
+        Operation::Register(RegisterOperation::Get) => format!("get r{key}"),
+        Operation::Register(RegisterOperation::Put(value)) => format!("put r{key}={value}"),
+        Operation::Register(RegisterOperation::Swap(value)) => format!("swap r{key}={value}"),
+        Operation::Register(RegisterOperation::CompareAndPut { expected, value }) => {
+            format!("put r{key}={value} if v{expected}")
+        }
+        Operation::NextToken => format!("token i{key}"),
+    };
+    format!("c{}#{} {asked}", call.client, call.number)
 }
 
 fn nodes(group: u16) -> String {
@@ -211,9 +236,10 @@ mod tests {
         let accept = Message::Accept {
             ballot,
             slot: Slot(3),
-            entry: Entry::Commands(259_u64.to_be_bytes().into()),
+            entry: Entry::Noop,
+            decided: Slot(2),
         };
-        assert_eq!(message(&accept), "Accept 7@n2 s3: #259");
+        assert_eq!(message(&accept), "Accept 7@n2 s3 no-op, decided s2");
         assert_eq!(nodes(0b101), "n0 n2");
         assert_eq!(span(1_234_567), "1.234 ms");
     }

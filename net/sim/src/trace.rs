@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use sprag_paxos::{Effect, Entry, Message, NodeId, Slot, Ticket, Voter};
+use sprag_paxos::{Effect, Message, NodeId, Ticket, Voter};
 
 use crate::chance::mix;
 use crate::readable::Line;
@@ -41,18 +41,11 @@ pub(crate) enum Happening<'a> {
     /// A client asked.
     Asked {
         client: usize,
+        number: u64,
         node: NodeId,
-        slot: Slot,
-        entry: &'a Entry,
     },
     /// A client was answered.
-    Answered {
-        client: usize,
-        slot: Slot,
-        entry: &'a Entry,
-    },
-    /// A client gave up: it doesn't know the outcome.
-    GaveUp { client: usize, slot: Slot },
+    Answered { client: usize, number: u64 },
     /// Faults have ended; this quorum heals, and the rest is gone.
     Healed { group: u16 },
 }

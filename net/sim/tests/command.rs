@@ -45,7 +45,7 @@ fn the_last_line_says_what_it_came_to() {
 
 #[test]
 fn a_seed_that_fails_is_told_with_the_command_and_the_script_that_repeat_it() {
-    let bug = "own-value-over-the-bound";
+    let bug = "chosen-without-a-quorum";
     let output = sim(&format!("--seeds 10 --bug {bug}"));
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -77,10 +77,7 @@ fn what_clients_see_is_enough_to_find_a_bug() {
     let output = sim("--seeds 30 --black-box --bug chosen-without-a-quorum");
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(
-        text.contains("safety: linearizable history is broken"),
-        "{text}"
-    );
+    assert!(text.contains(" is broken: "), "{text}");
 }
 
 #[test]
@@ -96,11 +93,11 @@ fn every_script_of_a_bug_fails_with_it_and_passes_without() {
 
 #[test]
 fn a_bug_is_hunted_and_its_row_printed_alike_whatever_the_number_of_jobs() {
-    let hunt = "--mutants --matrix --seeds 20 --bug own-value-over-the-bound";
+    let hunt = "--mutants --matrix --seeds 20 --bug chosen-without-a-quorum";
     let one = sim(&format!("{hunt} --jobs 1"));
     assert_eq!(one.status.code(), Some(0), "{}", stdout(&one));
     let text = stdout(&one);
-    assert!(text.contains("| own-value-over-the-bound "), "{text}");
+    assert!(text.contains("| chosen-without-a-quorum "), "{text}");
     assert_eq!(stdout(&sim(&format!("{hunt} --jobs 3"))), text);
 }
 

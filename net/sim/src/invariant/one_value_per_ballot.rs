@@ -29,6 +29,7 @@ impl Invariant for OneValuePerBallot {
                         ballot,
                         slot,
                         entry,
+                        ..
                     },
                 ..
             } => (*ballot, *slot, entry),

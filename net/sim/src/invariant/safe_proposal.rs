@@ -30,6 +30,7 @@ impl Invariant for SafeProposal {
                         ballot,
                         slot,
                         entry,
+                        ..
                     },
                 ..
             } => {

@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["seeds", "from", "nodes", "faults", "black_box"])]
     pub(crate) regressions: bool,
 
-    /// With --mutants or --regressions: write what was found into README.md, or the scripts anew
+    /// With --mutants or --regressions: write what was found into README.md, or those scripts anew that no longer hold
     #[arg(long, requires = "writes")]
     pub(crate) write: bool,
 }

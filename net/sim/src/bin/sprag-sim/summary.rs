@@ -26,7 +26,7 @@ pub(crate) struct Summary {
     seeds: u64,
     failed: [u64; Kind::ALL.len()],
     events: Numbers,
-    attempts: Numbers,
+    elections: Numbers,
     decided: Numbers,
     restarts: Numbers,
     asked: Numbers,
@@ -46,13 +46,13 @@ impl Summary {
             seeds: 0,
             failed: [0; Kind::ALL.len()],
             events: Vec::new(),
-            attempts: Vec::new(),
+            elections: Vec::new(),
             decided: Vec::new(),
             restarts: Vec::new(),
             asked: Vec::new(),
             answered: 0,
             marks: vec![0; Mark::ALL.len()],
-            deaths: vec![vec![0; Tally::stages().count()]; Tally::points().count()],
+            deaths: vec![vec![0; Tally::roles().count()]; Tally::points().count()],
             traces: 0,
         }
     }
@@ -65,7 +65,7 @@ impl Summary {
         }
         let tally = &report.tally;
         self.events.push(report.events);
-        self.attempts.push(tally.attempts);
+        self.elections.push(tally.elections);
         self.decided.push(tally.decided);
         self.restarts.push(tally.restarts);
         self.asked.push(tally.asked);
@@ -127,7 +127,7 @@ impl Summary {
         let mut table = Table::new(&["of each seed", ">median", ">least", ">most"]);
         let rows = [
             ("events", &mut self.events),
-            ("attempts", &mut self.attempts),
+            ("elections", &mut self.elections),
             ("slots decided", &mut self.decided),
             ("restarts", &mut self.restarts),
             ("calls", &mut self.asked),
@@ -155,10 +155,10 @@ impl Summary {
     }
 
     fn print_deaths(&self, out: &mut dyn Write) -> io::Result<()> {
-        let stages = Tally::stages().map(|stage| format!(">{stage}"));
+        let roles = Tally::roles().map(|stage| format!(">{stage}"));
         let head: Vec<String> = ["died before".to_owned()]
             .into_iter()
-            .chain(stages)
+            .chain(roles)
             .collect();
         let mut table = Table::new(&head);
         for (point, row) in Tally::points().zip(&self.deaths) {
@@ -191,7 +191,7 @@ impl Summary {
             }
         }
         for (point, row) in Tally::points().zip(&self.deaths) {
-            for (stage, count) in Tally::stages().zip(row) {
+            for (stage, count) in Tally::roles().zip(row) {
                 if *count == 0 {
                     lacks.push(format!("No node died before {point}, {stage}."));
                 }
