@@ -11,7 +11,6 @@ use sprag_sim::{Mix, Script, Setup, shrink};
 use crate::arguments::Arguments;
 use crate::jobs;
 use crate::script;
-use crate::seeds::REPLAYS_MAX;
 use crate::verdict::Verdict;
 
 /// More faults than these tell a reader nothing.
@@ -20,6 +19,9 @@ const STRIKES_MAX: usize = 60;
 /// Of so many seeds that fail, those that fail first are shrunk: they are quickly run.
 const SEEDS_FAILING: usize = 8;
 const SEEDS_SHRUNK: usize = 2;
+
+/// The most runs it takes to shrink one: what is kept may take its time.
+const REPLAYS_MAX: u32 = 20_000;
 
 /// After so many seeds one that fails is enough.
 const SEEDS_EASY: u64 = 500;
