@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use sprag_paxos::{Answer, Ballot, Effect, Entry, Message, Record, Vote, commands};
 
-use crate::command::Command;
+use crate::command::{Command, Operation};
+use crate::history::RegisterOperation;
 use crate::trace::Happening;
 
 /// An event as a line of a table.
@@ -99,7 +100,7 @@ fn record(record: &Record) -> String {
     }
 }
 
-fn message(message: &Message) -> String {
+pub(crate) fn message(message: &Message) -> String {
     let (name, ballot, rest) = match message {
         Message::Canvass { ballot } => ("Canvass", ballot, String::new()),
         Message::Aye { ballot } => ("Aye", ballot, String::new()),
@@ -173,18 +174,37 @@ fn ballot(ballot: Ballot) -> String {
 }
 
 /// Whose calls they are, and what they ask.
-fn entry(entry: &Entry) -> String {
+pub(crate) fn entry(entry: &Entry) -> String {
     if *entry == Entry::Noop {
         return "no-op".to_owned();
     }
-    let told = commands(entry).map(|bytes| match Command::decode(bytes) {
-        None => format!("{} bytes", bytes.len()),
-        Some(command) => format!(
-            "c{}#{} {:?}",
-            command.call.client, command.call.number, command.operation
-        ),
-    });
-    told.collect::<Vec<_>>().join(" + ")
+    commands(entry).map(command).collect::<Vec<_>>().join(" + ")
+}
+
+/// `nothing` if there is none.
+pub(crate) fn entry_if_any(entry: Option<&Entry>) -> String {
+    entry.map_or_else(|| "nothing".to_owned(), self::entry)
+}
+
+pub(crate) fn command(bytes: &[u8]) -> String {
+    let Some(Command {
+        call,
+        key,
+        operation,
+    }) = Command::decode(bytes)
+    else {
+        return format!("{} bytes", bytes.len());
+    };
+    let asked = match operation {
+        Operation::Register(RegisterOperation::Get) => format!("get r{key}"),
+        Operation::Register(RegisterOperation::Put(value)) => format!("put r{key}={value}"),
+        Operation::Register(RegisterOperation::Swap(value)) => format!("swap r{key}={value}"),
+        Operation::Register(RegisterOperation::CompareAndPut { expected, value }) => {
+            format!("put r{key}={value} if v{expected}")
+        }
+        Operation::NextToken => format!("token i{key}"),
+    };
+    format!("c{}#{} {asked}", call.client, call.number)
 }
 
 fn nodes(group: u16) -> String {

@@ -10,7 +10,7 @@ use crate::panics;
 use crate::plan::{Mix, Plan};
 use crate::readable::Line;
 use crate::tally::Tally;
-use crate::world::World;
+use crate::world::{EVENTS_MAX, World};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -48,27 +48,43 @@ pub struct Report {
 pub fn run(seed: u64, setup: &Setup) -> Report {
     let plan = Plan::new(seed, &setup.mix, setup.nodes);
     let faults = Faults::drawn(Chance::new(seed).of(0x8000), &plan.rates);
-    go(seed, setup, plan, faults, None)
+    let world = World::new(seed, plan, faults, setup.looks_inside, None);
+    go(world, setup, EVENTS_MAX)
 }
 
 /// Runs `seed` with the faults of `script` and no others.
 pub fn replay(seed: u64, setup: &Setup, script: &[Strike]) -> Report {
-    let plan = Plan::new(seed, &setup.mix, setup.nodes);
-    let faults = Faults::scripted(Chance::new(seed).of(0x8000), script);
-    go(seed, setup, plan, faults, None)
+    go(scripted(seed, setup, script, None), setup, EVENTS_MAX)
 }
 
 /// The same, and keeps what comes after the first `skipped` events as text.
 pub fn show(seed: u64, setup: &Setup, script: &[Strike], skipped: u64) -> Report {
-    let plan = Plan::new(seed, &setup.mix, setup.nodes);
-    let faults = Faults::scripted(Chance::new(seed).of(0x8000), script);
-    go(seed, setup, plan, faults, Some(skipped))
+    go(
+        scripted(seed, setup, script, Some(skipped)),
+        setup,
+        EVENTS_MAX,
+    )
 }
 
-fn go(seed: u64, setup: &Setup, plan: Plan, faults: Faults, tail_from: Option<u64>) -> Report {
+/// The same as [`replay`], but a run of more than `events_max` events isn't live.
+pub(crate) fn replay_within(
+    seed: u64,
+    setup: &Setup,
+    script: &[Strike],
+    events_max: u64,
+) -> Report {
+    go(scripted(seed, setup, script, None), setup, events_max)
+}
+
+fn scripted(seed: u64, setup: &Setup, script: &[Strike], tail_from: Option<u64>) -> World {
+    let plan = Plan::new(seed, &setup.mix, setup.nodes);
+    let faults = Faults::scripted(Chance::new(seed).of(0x8000), script);
+    World::new(seed, plan, faults, setup.looks_inside, tail_from)
+}
+
+fn go(mut world: World, setup: &Setup, events_max: u64) -> Report {
     simulation::plant(setup.bug);
-    let mut world = World::new(seed, plan, faults, setup.looks_inside, tail_from);
-    let ended = panics::catch(|| world.run().and_then(|()| judge(&world)));
+    let ended = panics::catch(|| world.run(events_max).and_then(|()| judge(&world)));
     simulation::plant(None);
     let failure = match ended {
         Ok(ended) => ended.err(),

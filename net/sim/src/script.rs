@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! # Whatever stands behind a number sign is for the reader.
-//! seed 14
-//! nodes 3                     optional: else the seed draws them
-//! bug first-answer-taken      optional
-//! black-box                   optional: only what clients see is checked
-//! fails safety: agreement     optional: how it is known to fail
-//! crash n2 17                 a class of faults, where, and at its how-manieth occasion from 0
-//! loss n2-n1 4
+//! seed 250
+//! nodes 3                      # optional: else the seed draws them
+//! bug promise-counted-twice    # optional
+//! black-box                    # optional: only what clients see is checked
+//! fails safety: safe proposal  # optional: how it is known to fail
+//! duplication n1-n4 18         # a class, where, and at its how-manieth occasion from 0
+//! crash n0 619
+//! partition net 68
 //! ```
 
 use std::fmt;

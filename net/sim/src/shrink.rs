@@ -1,15 +1,25 @@
 //! Shrinks a script: leaves out all faults without which the run still fails in the same way.
 
+use crate::failure::Failure;
 use crate::fault::{Class, Strike};
+use crate::run;
 use crate::script::Script;
+use crate::world::EVENTS_MAX;
 
 /// Shrinks `script`, whose run fails in the way that it says, with at most `replays_max` runs. What is left fails in the
 /// same way; each fault alone is needed for that, if the runs sufficed. Delta debugging, by complements only (Zeller and
 /// Hildebrandt, "Simplifying and isolating failure-inducing input", 2002).
 #[must_use]
 pub fn shrink(script: Script, replays_max: u32) -> Script {
+    let report = script.replay();
+    let events_max = match report.failure {
+        // Whoever fails by not coming to an end needs its time.
+        None | Some(Failure::Liveness(_)) => EVENTS_MAX,
+        Some(_) => EVENTS_SLACK + 4 * report.events,
+    };
     let mut search = Search {
         script,
+        events_max,
         replays_left: replays_max,
     };
     search.leave_out_classes();
@@ -17,8 +27,12 @@ pub fn shrink(script: Script, replays_max: u32) -> Script {
     search.script
 }
 
+/// A smaller script that fails soon after the whole one did is good; waiting for others takes too long.
+const EVENTS_SLACK: u64 = 2000;
+
 struct Search {
     script: Script,
+    events_max: u64,
     replays_left: u32,
 }
 
@@ -66,7 +80,8 @@ impl Search {
             strikes,
             ..self.script.clone()
         };
-        let report = smaller.replay();
+        let setup = smaller.setup();
+        let report = run::replay_within(smaller.seed, &setup, &smaller.strikes, self.events_max);
         let fails = report.failure.map(|failure| failure.way());
         if fails.is_none() || fails != self.script.fails {
             return false;

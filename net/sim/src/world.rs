@@ -67,6 +67,9 @@ pub(crate) const FAULTY_EVENTS: u64 = 20_000;
 /// How long of virtual time the healed quorum has to answer everybody.
 const CALM_NS: u64 = 120_000_000_000;
 
+/// A run of so many events goes in circles: far more than any that gets on.
+pub(crate) const EVENTS_MAX: u64 = 20_000_000;
+
 const DISTURB_NS: u64 = 10_000_000;
 
 /// A whole cluster and its clients.
@@ -150,12 +153,15 @@ impl World {
         world
     }
 
-    /// Runs to the end, or to the first failure.
-    pub(crate) fn run(&mut self) -> Result<(), Failure> {
+    /// Runs to the end, or to the first failure, as which more than `events_max` events count.
+    pub(crate) fn run(&mut self, events_max: u64) -> Result<(), Failure> {
         let mut calm_until_ns = u64::MAX;
         while let Some((at_ns, event)) = self.queue.pop() {
             self.now_ns = at_ns;
             self.happen(event).map_err(Failure::Safety)?;
+            if self.trace.events() > events_max {
+                return Err(Failure::Liveness(format!("{events_max} events and no end")));
+            }
             if !self.is_calm && self.trace.events() >= FAULTY_EVENTS {
                 if self.plan.exceeds {
                     return Ok(());

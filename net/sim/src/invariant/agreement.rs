@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sprag_paxos::{Entry, Slot, commands};
 
 use super::{Fact, Invariant, Known};
+use crate::readable;
 
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
@@ -30,13 +31,16 @@ impl Invariant for Agreement {
                 let mut commands = commands(entry);
                 if let Some(command) = commands.find(|command| !self.wanted.contains(*command)) {
                     return Err(format!(
-                        "{voter} takes {command:?} for decided in {slot}, which nobody asked for"
+                        "{voter} takes {} for decided in {slot}, which nobody asked for",
+                        readable::command(command)
                     ));
                 }
                 let first = self.decided.entry(slot).or_insert_with(|| entry.clone());
                 if first != entry {
                     return Err(format!(
-                        "{voter} takes {entry:?} for decided in {slot}, others {first:?}"
+                        "{voter} takes {} for decided in {slot}, others {}",
+                        readable::entry(entry),
+                        readable::entry(first)
                     ));
                 }
             }

@@ -3,6 +3,7 @@
 use sprag_paxos::{Message, Slot};
 
 use super::{Fact, Invariant, Known};
+use crate::readable;
 
 #[derive(Debug)]
 pub(super) struct Chosen;
@@ -20,9 +21,16 @@ impl Invariant for Chosen {
         match *fact {
             Fact::Decided { voter, slot, entry } => match known.votes.chosen(slot) {
                 Some((_, chosen)) if chosen == entry => Ok(()),
-                chosen => Err(format!(
-                    "{voter} takes {entry:?} for decided in {slot}; the durable votes choose {chosen:?}"
-                )),
+                chosen => {
+                    let chosen = chosen.map_or_else(
+                        || "nothing".to_owned(),
+                        |(ballot, entry)| format!("{} in {ballot}", readable::entry(entry)),
+                    );
+                    Err(format!(
+                        "{voter} takes {} for decided in {slot}; the durable votes choose {chosen}",
+                        readable::entry(entry)
+                    ))
+                }
             },
             Fact::Sent {
                 from,
@@ -51,8 +59,9 @@ impl Invariant for Chosen {
                 {
                     None => Ok(()),
                     Some((slot, entry)) => Err(format!(
-                        "{from} says that {slot} is decided to hold {entry:?}; the durable votes choose {:?}",
-                        chosen(slot)
+                        "{from} says that {slot} is decided to hold {}; the durable votes choose {}",
+                        readable::entry(entry),
+                        readable::entry_if_any(chosen(slot))
                     )),
                 }
             }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use sprag_paxos::{Slot, Voter};
 
 use super::{Fact, Invariant, Known};
+use crate::readable;
 
 #[derive(Debug, Default)]
 pub(super) struct DecidedInOrder {
@@ -30,8 +31,10 @@ impl Invariant for DecidedInOrder {
                     let chosen = known.votes.chosen(slot).map(|(_, entry)| entry);
                     if entry.is_none() || entry != chosen {
                         return Err(format!(
-                            "{} starts with {slot} decided to hold {entry:?}; chosen is {chosen:?}",
-                            replica.me()
+                            "{} starts with {slot} decided to hold {}; chosen is {}",
+                            replica.me(),
+                            readable::entry_if_any(entry),
+                            readable::entry_if_any(chosen)
                         ));
                     }
                 }

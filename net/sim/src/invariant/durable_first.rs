@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sprag_paxos::{Answer, Ballot, Message, Record, Slot, Voter};
 
 use super::{Fact, Invariant, Known};
+use crate::readable;
 
 /// What a voter can't forget any more.
 #[derive(Debug)]
@@ -71,7 +72,8 @@ impl Invariant for DurableFirst {
                     return Ok(());
                 }
                 Err(format!(
-                    "{from} sends {message:?}, of which not everything is durable"
+                    "{from} sends `{}`, of which not everything is durable",
+                    readable::message(message)
                 ))
             }
             _ => Ok(()),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sprag_paxos::{Ballot, Entry, Message, Record, Slot};
 
 use super::{Fact, Invariant, Known};
+use crate::readable;
 
 #[derive(Debug, Default)]
 pub(super) struct OneValuePerBallot {
@@ -46,7 +47,9 @@ impl Invariant for OneValuePerBallot {
             return Ok(());
         }
         Err(format!(
-            "{slot} is proposed both {first:?} and {entry:?} in {ballot}"
+            "{slot} is proposed both {} and {} in {ballot}",
+            readable::entry(first),
+            readable::entry(entry)
         ))
     }
 }

@@ -38,7 +38,7 @@ impl Invariant for OwnBallots {
                 let begun = *self.begun.entry(*ballot).or_insert(now);
                 if begun != now {
                     return Err(format!(
-                        "{from} begins {ballot} in life {now:?}, and did before in {begun:?}"
+                        "{from} begins {ballot} in life {now}, and did before in life {begun}"
                     ));
                 }
             }

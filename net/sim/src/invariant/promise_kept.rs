@@ -46,7 +46,7 @@ impl Invariant for PromiseKept {
         let told = self.told(voter);
         if ballot < told {
             return Err(format!(
-                "{voter} has promised {told}, and now takes part in {ballot}: {fact:?}"
+                "{voter} has promised {told}, and now takes part in {ballot}"
             ));
         }
         if matches!(fact, Fact::Sent { .. }) {

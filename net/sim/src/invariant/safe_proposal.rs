@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sprag_paxos::{Ballot, Entry, Message, Record, Slot};
 
 use super::{Fact, Invariant, Known};
+use crate::readable;
 
 #[derive(Debug, Default)]
 pub(super) struct SafeProposal {
@@ -54,7 +55,9 @@ impl Invariant for SafeProposal {
         {
             None => Ok(()),
             Some((higher, entry)) => Err(format!(
-                "{slot} is chosen {chosen:?} in {ballot}, and {higher} proposes {entry:?}"
+                "{slot} is chosen {} in {ballot}, and {higher} proposes {}",
+                readable::entry(chosen),
+                readable::entry(entry)
             )),
         }
     }

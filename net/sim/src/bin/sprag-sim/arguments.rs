@@ -10,6 +10,7 @@ use sprag_paxos::simulation::Bug;
 use sprag_sim::{Class, Mix, NODES_MAX, Setup};
 
 use crate::mutants::RANGES;
+use crate::needs;
 use crate::verdict::EXIT_CODES;
 
 /// A whole cluster in one thread, from one seed, under every fault that it must bear
@@ -72,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["seeds", "from", "nodes", "faults", "black_box"])]
     pub(crate) regressions: bool,
 
-    /// With --mutants or --regressions: write what was found into README.md, or the scripts anew
+    /// With --mutants or --regressions: write what was found into README.md, or those scripts anew that no longer hold
     #[arg(long, requires = "writes")]
     pub(crate) write: bool,
 }
@@ -84,8 +85,12 @@ impl Arguments {
     /// Reads them. If they are wrong, says so and ends the process.
     pub(crate) fn read() -> Self {
         let arguments = Self::parse();
-        let ranges = if arguments.mutants { RANGES } else { 1 };
-        if let Err(why) = check(arguments.from, arguments.seeds() * ranges) {
+        let seeds = if arguments.mutants {
+            (arguments.seeds() * RANGES).max(needs::SEEDS_MOST)
+        } else {
+            arguments.seeds()
+        };
+        if let Err(why) = check(arguments.from, seeds) {
             Self::command()
                 .error(ErrorKind::ValueValidation, why)
                 .exit();

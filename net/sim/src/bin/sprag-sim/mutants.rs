@@ -53,7 +53,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verd
         .matrix
         .then(|| needs::find(arguments, &bugs, &inside))
         .transpose()?;
-    let mut text = table_of(&bugs, &inside, &outside, needs.as_ref()).to_string();
+    let table = table_of(&bugs, &inside, &outside, needs.as_ref());
+    let mut text = format!(
+        "At most {} seeds in each range.\n\n{table}",
+        arguments.seeds()
+    );
     if let Some(needs) = &needs {
         text = format!("{text}\n{}", needs.by_class(&bugs));
     }

@@ -14,7 +14,7 @@ use crate::table::Table;
 /// difference, one in a thousand would still not be found after ten times as many.
 const MEDIANS: u64 = 20;
 const SEEDS_LEAST: u64 = 300;
-const SEEDS_MOST: u64 = 10_000;
+pub(crate) const SEEDS_MOST: u64 = 10_000;
 
 /// By bug, the classes that it needs.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! The committed scripts, one for each bug: each fails with its bug, in the way that it says, and passes without. When the
-//! order of events changes they are written anew.
+//! order of events changes, those that no longer hold are written anew.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,14 +11,20 @@ use sprag_sim::{Mix, Script, Setup, shrink};
 use crate::arguments::Arguments;
 use crate::jobs;
 use crate::script;
-use crate::seeds::REPLAYS_MAX;
 use crate::verdict::Verdict;
 
 /// More faults than these tell a reader nothing.
 const STRIKES_MAX: usize = 60;
 
-/// The smallest script of so many seeds is kept.
-const SEEDS_SHRUNK: usize = 5;
+/// Of so many seeds that fail, those that fail first are shrunk: they are quickly run.
+const SEEDS_FAILING: usize = 8;
+const SEEDS_SHRUNK: usize = 2;
+
+/// The most runs it takes to shrink one: what is kept may take its time.
+const REPLAYS_MAX: u32 = 20_000;
+
+/// After so many seeds one that fails is enough.
+const SEEDS_EASY: u64 = 500;
 
 /// After so many seeds a bug counts as not found.
 const SEEDS_MAX: u64 = 10_000;
@@ -31,10 +37,12 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verd
     let mut failed = 0;
     let work = |number: u64| {
         let bug = bugs[number as usize];
-        if arguments.write {
+        let checked = check(bug);
+        if arguments.write && checked.is_err() {
             renew(bug)?;
+            return check(bug);
         }
-        check(bug)
+        checked
     };
     let bar = jobs::bar(count);
     let take = |number: u64, checked: Result<usize, String>| -> io::Result<()> {
@@ -48,6 +56,16 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verd
         })
     };
     jobs::in_order(count, arguments.jobs(), work, take, &bar)?;
+    for path in strays()? {
+        let name = path.display();
+        if arguments.write {
+            fs::remove_file(&path)?;
+            writeln!(out, "{name}: removed, its bug is no more")?;
+        } else {
+            failed += 1;
+            writeln!(out, "{name}: FAILED, there is no such bug")?;
+        }
+    }
     let (verdict, word) = match failed {
         0 => (Verdict::Clean, "clean"),
         _ => (
@@ -65,6 +83,17 @@ fn directory() -> PathBuf {
 
 fn path_of(bug: Bug) -> PathBuf {
     directory().join(format!("{}.script", bug.name()))
+}
+
+/// The files beside the scripts of the bugs there are, by name.
+fn strays() -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory())?;
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| Bug::ALL.iter().all(|bug| path_of(*bug) != *path));
+    paths.sort_unstable();
+    Ok(paths)
 }
 
 /// Checks the script of `bug`; gives the number of its faults.
@@ -105,16 +134,23 @@ fn renew(bug: Bug) -> Result<(), String> {
         bug: Some(bug),
         looks_inside: true,
     };
-    let failing = (0..SEEDS_MAX).filter_map(|seed| {
+    let mut failing = Vec::new();
+    for seed in 0..SEEDS_MAX {
+        if failing.len() == SEEDS_FAILING || (seed > SEEDS_EASY && !failing.is_empty()) {
+            break;
+        }
         let report = sprag_sim::run(seed, &setup);
-        let way = report.failure?.way();
-        let mut script = Script::new(seed, &setup, report.struck);
-        script.fails = Some(way);
-        Some(script)
-    });
+        if let Some(failure) = report.failure {
+            let mut script = Script::new(seed, &setup, report.struck);
+            script.fails = Some(failure.way());
+            failing.push((report.events, seed, script));
+        }
+    }
+    failing.sort_unstable_by_key(|(events, seed, _)| (*events, *seed));
+    failing.truncate(SEEDS_SHRUNK);
     let shrunk = failing
-        .take(SEEDS_SHRUNK)
-        .map(|script| shrink(script, REPLAYS_MAX));
+        .into_iter()
+        .map(|(_, _, script)| shrink(script, REPLAYS_MAX));
     let smallest = shrunk
         .min_by_key(|script| (script.strikes.len(), script.seed))
         .ok_or_else(|| format!("not found within {SEEDS_MAX} seeds"))?;

@@ -17,7 +17,7 @@ const TOLD_MAX: usize = 20;
 const SHOWN_MAX: usize = 3;
 
 /// The most runs it takes to shrink one.
-pub(crate) const REPLAYS_MAX: u32 = 3000;
+const REPLAYS_MAX: u32 = 3000;
 
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verdict> {
     let setup = arguments.setup();
