@@ -1,12 +1,11 @@
 //! What is found in a segment, before it is judged.
 
+use sprag_paxos::simulation::{Bug, Mark, planted, reach};
+
 use crate::bytes::{UNIT, checksum};
 use crate::cell::{CELL, Cell, Kind, Origin};
 use crate::disk::{DiskError, DiskFile, Fault};
-use crate::segment::{self, Layout, UNIT_LINES};
-
-/// Read at once where a larger read fails: the smallest sector.
-const SECTOR: usize = 512;
+use crate::segment::{self, Layout, SECTOR, UNIT_LINES};
 
 /// A segment and its records.
 pub(crate) struct Scan<F> {
@@ -66,6 +65,15 @@ impl<F: DiskFile> Scan<F> {
             });
             if let Some(cell) = cell {
                 let is_whole = cell.length == 0 || checksum(payload(&image, &cell)) == cell.payload;
+                if !is_whole
+                    && is_torn(&image, layout, origin, index, &cell)
+                    && !planted(Bug::TornTakenForUnknown)
+                {
+                    reach(Mark::TornRecord);
+                    found.push(Found::Nothing { is_damaged: false });
+                    place = None;
+                    continue;
+                }
                 let in_body = &image[cell.line as usize * CELL..][..CELL];
                 is_scarred |= in_front.is_none() || in_body != &image[at..at + CELL];
                 found.push(Found::Record { cell, is_whole });
@@ -148,6 +156,26 @@ fn stray(image: &[u8], layout: Layout, origin: Origin, index: u32) -> Option<Cel
         .chunks_exact(CELL)
         .filter_map(|bytes| Cell::decode(bytes, origin, index.into()));
     cells.find(|cell| cell.kind != Kind::Empty && fits(layout, cell))
+}
+
+/// Whether a record that isn't whole was never synced: part of its place says that nothing was written there. What is
+/// damaged doesn't say so. A write that went astray leaves such a place too; then its cell lies somewhere else in the
+/// body.
+fn is_torn(image: &[u8], layout: Layout, origin: Origin, index: u32, cell: &Cell) -> bool {
+    let start = cell.line as usize * CELL;
+    let end = start + CELL + cell.length as usize;
+    let mut sectors = start / SECTOR..end.div_ceil(SECTOR);
+    let is_empty =
+        |sector: usize| segment::is_empty_sector(&image[sector * SECTOR..], origin, sector as u64);
+    let is_astray = || {
+        let lines = image.chunks_exact(CELL).enumerate();
+        let mut body = lines.skip(layout.body() as usize);
+        body.any(|(line, bytes)| {
+            let found = Cell::decode(bytes, origin, index.into());
+            line != cell.line as usize && found.is_some_and(|found| found.kind != Kind::Empty)
+        })
+    };
+    sectors.any(is_empty) && !is_astray()
 }
 
 fn fits(layout: Layout, cell: &Cell) -> bool {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Before its first use it is written from end to end, so that no write of a record has to allocate, and every place
-//! for a cell, and the start of every unit of the body, says in a checksummed cell that nothing was written there.
+//! for a cell, and the start of every sector of the body, says in a checksummed cell that nothing was written there.
 
 use sprag_paxos::Slot;
 
@@ -17,7 +17,9 @@ use crate::disk::{DiskError, DiskFile};
 
 /// Lines in a unit.
 pub(crate) const UNIT_LINES: u32 = (UNIT / CELL) as u32;
-/// What the index of an unused unit of the body starts with, to tell it from a record's.
+/// The least that a disk writes at once, in full or not at all.
+pub(crate) const SECTOR: usize = 512;
+/// What the index of an unused sector of the body starts with, to tell it from a record's.
 const BODY: u64 = 1 << 32;
 /// Written at once while formatting.
 const CHUNK: usize = 256 * UNIT;
@@ -113,12 +115,20 @@ pub(crate) fn empty_header(layout: Layout, origin: Origin) -> Vec<u8> {
 /// A unit of the body without records.
 pub(crate) fn encode_empty_unit(origin: Origin, unit: u32, into: &mut [u8]) {
     into.fill(0);
-    Cell::encode_empty(origin, BODY | u64::from(unit), into);
+    let first = u64::from(unit) * (UNIT / SECTOR) as u64;
+    for (sector, bytes) in (first..).zip(into.chunks_exact_mut(SECTOR)) {
+        Cell::encode_empty(origin, BODY | sector, bytes);
+    }
 }
 
 /// Whether a unit of the body says that nothing was written at its start.
 pub(crate) fn is_empty_unit(bytes: &[u8], origin: Origin, unit: u32) -> bool {
-    Cell::decode(bytes, origin, BODY | u64::from(unit)).is_some()
+    is_empty_sector(bytes, origin, u64::from(unit) * (UNIT / SECTOR) as u64)
+}
+
+/// Whether a sector of the body says that nothing was written there.
+pub(crate) fn is_empty_sector(bytes: &[u8], origin: Origin, sector: u64) -> bool {
+    Cell::decode(bytes, origin, BODY | sector).is_some()
 }
 
 /// Writes the whole of a segment without records; not synced.

@@ -74,6 +74,9 @@ bugs! {
     BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
     /// A record that can't be read in the middle of the log is taken for its end.
     CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
+    /// A record that was never synced counts as one that may have been told of: a cluster that lost its power all at once
+    /// waits for it for ever.
+    TornTakenForUnknown = "torn-taken-for-unknown",
     /// A segment is used again as it is: its checksums don't say of which use they are, its records aren't chained.
     RecycledRecordTaken = "recycled-record-taken",
     /// A sync that failed is tried again.

@@ -124,4 +124,6 @@ marks! {
     VoteLost = "vote lost",
     /// A disk came back empty.
     DiskEmpty = "disk empty",
+    /// A record was found that was never synced in full.
+    TornRecord = "torn record",
 }
