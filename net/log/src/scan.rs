@@ -65,8 +65,10 @@ impl<F: DiskFile> Scan<F> {
             });
             if let Some(cell) = cell {
                 let is_whole = cell.length == 0 || checksum(payload(&image, &cell)) == cell.payload;
+                // The front of its place says that it was not written there: then it was never synced.
+                let front_is_empty = header.is_some_and(|cell| cell.kind == Kind::Empty);
                 if !is_whole
-                    && is_torn(&image, layout, origin, index, &cell)
+                    && (front_is_empty || is_torn(&image, origin, index, &cell))
                     && !planted(Bug::TornTakenForUnknown)
                 {
                     reach(Mark::TornRecord);
@@ -160,19 +162,21 @@ fn stray(image: &[u8], layout: Layout, origin: Origin, index: u32) -> Option<Cel
 
 /// Whether a record that isn't whole was never synced: part of its place says that nothing was written there. What is
 /// damaged doesn't say so. A write that went astray leaves such a place too; then its cell lies somewhere else in the
-/// body.
-fn is_torn(image: &[u8], layout: Layout, origin: Origin, index: u32, cell: &Cell) -> bool {
+/// segment.
+fn is_torn(image: &[u8], origin: Origin, index: u32, cell: &Cell) -> bool {
     let start = cell.line as usize * CELL;
     let end = start + CELL + cell.length as usize;
     let mut sectors = start / SECTOR..end.div_ceil(SECTOR);
     let is_empty =
         |sector: usize| segment::is_empty_sector(&image[sector * SECTOR..], origin, sector as u64);
     let is_astray = || {
-        let lines = image.chunks_exact(CELL).enumerate();
-        let mut body = lines.skip(layout.body() as usize);
-        body.any(|(line, bytes)| {
+        let mut lines = image.chunks_exact(CELL).enumerate();
+        lines.any(|(line, bytes)| {
             let found = Cell::decode(bytes, origin, index.into());
-            line != cell.line as usize && found.is_some_and(|found| found.kind != Kind::Empty)
+            // In neither of its places.
+            line != cell.line as usize
+                && line != index as usize
+                && found.is_some_and(|found| found.kind != Kind::Empty)
         })
     };
     sectors.any(is_empty) && !is_astray()

@@ -68,7 +68,7 @@ impl DiskFaults for Hook {
         }
         world.until_astray = world.until_astray.checked_sub(1)?;
         let units = world.rng.u64(..16);
-        let file = if world.rng.u8(..) < 30 { "vote" } else { file }.to_owned();
+        let file = file.to_owned();
         (world.until_astray == 0).then_some(Place {
             file,
             offset: units * 4096,

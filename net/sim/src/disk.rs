@@ -14,8 +14,8 @@ use crate::storage::identity_of;
 /// What a disk says that doesn't.
 const INPUT_OUTPUT: Fault = Fault::Io { code: 5 };
 
-/// How far from where it belongs a write may land, in bytes.
-const ASTRAY_BYTES: u64 = 1 << 16;
+/// The most bytes that go astray at once, and how far into its file: no further than the smallest segment reaches.
+const ASTRAY_BYTES_MAX: u64 = 1 << 14;
 
 /// A disk and its power.
 pub(crate) struct NodeDisk {
@@ -134,15 +134,15 @@ impl DiskFaults for Hook {
         }
     }
 
-    fn misdirects(&mut self, file: &str, offset: u64, _bytes: u64) -> Option<Place> {
-        if !self.is_loser {
+    // Not a whole file at once, as one is made.
+    fn misdirects(&mut self, file: &str, _offset: u64, bytes: u64) -> Option<Place> {
+        if !self.is_loser || bytes > ASTRAY_BYTES_MAX {
             return None;
         }
         let chance = self.strike(Class::Misdirected)?;
-        let from = offset.saturating_sub(ASTRAY_BYTES / 2);
         Some(Place {
             file: file.to_owned(),
-            offset: from + chance.below(ASTRAY_BYTES),
+            offset: chance.below(ASTRAY_BYTES_MAX),
         })
     }
 
