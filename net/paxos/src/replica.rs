@@ -19,39 +19,16 @@ use crate::acceptor::Acceptor;
 use crate::ballot::Ballot;
 use crate::candidate::Candidate;
 use crate::catch_up::Fetching;
-use crate::configuration::{Configuration, VoterSet};
+use crate::configuration::VoterSet;
 use crate::effect::{Effect, Record, Ticket};
 use crate::entry::{Answer, Entry, Slot};
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::message::Message;
+use crate::options::{Options, OptionsError};
 use crate::random::Random;
 use crate::simulation::{Mark, reach};
 use crate::voter::{NodeId, Voter};
-
-/// How a voter is set up.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Who it is.
-    pub me: Voter,
-    /// Who votes.
-    pub configuration: Configuration,
-    /// How long no leader must have been heard of before another is elected, in nanoseconds: a few times what a message
-    /// and a sync take at their slowest. Each voter waits that long, and up to twice.
-    pub election_ns: u64,
-    /// How often a leader is heard of, at least, in nanoseconds: a fraction of the above.
-    pub beat_ns: u64,
-    /// How many slots a leader has under way at once: 1 and up.
-    pub window_slots: u64,
-    /// How many bytes of commands go into a slot, unless one command alone is larger.
-    pub batch_bytes_max: usize,
-    /// How many bytes of commands wait for a slot before more are refused; and the most that one command has.
-    pub pending_bytes_max: usize,
-    /// How many bytes of entries are told at once, about.
-    pub page_bytes_max: usize,
-    /// Where its variations come from: another number for each start of each voter.
-    pub seed: u64,
-}
 
 /// What a voter's disk gave back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,8 +154,9 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// A voter that remembers what its disk gave back, at `now_ns`.
-    pub fn new(now_ns: u64, options: Options, recovered: Recovered) -> Self {
+    /// A voter that remembers what its disk gave back, at `now_ns`. An option that is out of its bounds is an error.
+    pub fn new(now_ns: u64, options: Options, recovered: Recovered) -> Result<Self, OptionsError> {
+        options.check()?;
         let acceptor = Acceptor::recovered(recovered.promised, recovered.answers);
         let mut replica = Self {
             random: Random::new(options.seed),
@@ -202,7 +180,7 @@ impl Replica {
             options,
         };
         replica.wait_for_leader(now_ns);
-        replica
+        Ok(replica)
     }
 
     /// Who it is.

@@ -284,7 +284,8 @@ impl World {
         let now_ns = started.clock.at(self.now_ns);
         started.life = life;
         started.written_before = started.journal.written();
-        let replica = Replica::new(now_ns, options, recovered);
+        let replica = Replica::new(now_ns, options, recovered)
+            .unwrap_or_else(|error| unreachable!("{error}"));
         started.machine = Machine::default();
         for slot in 1..=replica.decided().0 {
             if let Some(entry) = replica.decided_entry(Slot(slot)) {
