@@ -16,9 +16,13 @@ pub(crate) struct Fetching {
 }
 
 impl Replica {
-    /// Asks `of` what was decided after what is known here, unless that has just been asked.
+    /// Asks `of` what was decided after what is known here, unless that has just been asked, or would only be more for a disk
+    /// that is behind.
     pub(crate) fn fetch(&mut self, now_ns: u64, of: Voter) {
         let from = self.decided().next();
+        if self.is_disk_behind() {
+            return;
+        }
         if self
             .fetching
             .is_some_and(|fetching| fetching.from == from && now_ns < fetching.due_ns)

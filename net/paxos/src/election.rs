@@ -22,6 +22,11 @@ impl Replica {
     /// so one with a bad link can't depose a good leader.
     pub(crate) fn canvass(&mut self, now_ns: u64) {
         let me = self.options.me;
+        // No candidacy gets further than its disk. What that has not done in all this time it may never do.
+        if self.last_urgent > self.durable {
+            reach(Mark::CanvassPutOff);
+            return self.wait_for_leader(now_ns);
+        }
         // After the last round there is no other: whoever wrote that number has ended the cluster.
         let Some(ballot) = self.highest.max(self.acceptor.promised()).next_of(me) else {
             return;
@@ -57,11 +62,14 @@ impl Replica {
             }
             Role::Follower | Role::Leader(_) => return,
         };
-        let after = self.own_promise();
+        // What was asked first still waits for the own promise to be durable.
+        if self.own_promise() > self.durable {
+            return;
+        }
         for (index, message) in asks {
             let to = self.options.configuration.voters()[index];
             if to != self.options.me {
-                self.send(after, to, message);
+                self.send(Ticket::NONE, to, message);
             }
         }
         self.go_on(now_ns);
@@ -134,17 +142,19 @@ impl Replica {
         let candidate = Candidate::new(ballot, from, &self.options.configuration);
         self.role = Role::Candidate(candidate);
         self.wait_for_leader(now_ns);
-        self.ask_again(now_ns);
+        self.resend_due_ns = now_ns + self.options.beat_ns;
+        let prepare = Message::Prepare { ballot, from };
+        self.broadcast(self.own_promise(), &prepare);
         // What it answers itself takes the same way as what others answer.
-        self.send(
-            Ticket::NONE,
-            self.options.me,
-            Message::Prepare { ballot, from },
-        );
+        self.send(Ticket::NONE, self.options.me, prepare);
     }
 
     pub(crate) fn prepare(&mut self, now_ns: u64, from: Voter, ballot: Ballot, first: Slot) {
         self.highest = self.highest.max(ballot);
+        if self.is_disk_behind() {
+            reach(Mark::PrepareWithDiskBehind);
+            return;
+        }
         match self.acceptor.promise(ballot) {
             Err(TooLate(_)) => {
                 reach(Mark::PrepareRefused);
@@ -159,6 +169,10 @@ impl Replica {
                 if from != self.options.me {
                     reach(Mark::PrepareTwice);
                     self.wait_for_leader(now_ns);
+                    if self.is_unsynced(None) {
+                        reach(Mark::PrepareTwiceBeforeDurable);
+                        return;
+                    }
                 }
             }
         }
@@ -205,8 +219,10 @@ impl Replica {
                     let ballot = candidate.ballot;
                     let to = self.options.configuration.voters()[index];
                     self.send(Ticket::NONE, to, Message::Prepare { ballot, from });
+                } else {
+                    // A promise counts as a whole, so only its last page can change anything.
+                    self.go_on(now_ns);
                 }
-                self.go_on(now_ns);
             }
             Role::Leader(leader) => {
                 reach(Mark::PromiseAfterPhaseOne);
@@ -295,5 +311,59 @@ impl Replica {
             });
             self.step_down(now_ns);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replica::RoleName;
+    use crate::testing::{BEAT_NS, ELECTION_NS, Hand, ballot, options, sent, voters};
+
+    fn prepares(effects: &[Effect]) -> usize {
+        let is_prepare =
+            |(_, message): &(Voter, &Message)| matches!(message, Message::Prepare { .. });
+        sent(effects).into_iter().filter(is_prepare).count()
+    }
+
+    fn promises(effects: &[Effect]) -> usize {
+        let is_promise =
+            |(_, message): &(Voter, &Message)| matches!(message, Message::Promise { .. });
+        sent(effects).into_iter().filter(is_promise).count()
+    }
+
+    #[test]
+    fn a_promise_that_waits_for_the_disk_is_given_once_however_often_it_is_asked_for() {
+        let voters = voters(3);
+        let mut hand = Hand::new(options(&voters, 1));
+        hand.syncs = false;
+        let prepare = Message::Prepare {
+            ballot: ballot(1, voters[0]),
+            from: Slot(1),
+        };
+        for _ in 0..10 {
+            assert_eq!(promises(&hand.step(voters[0], prepare.clone())), 0);
+        }
+        assert_eq!(promises(&hand.sync()), 1);
+        assert_eq!(promises(&hand.step(voters[0], prepare)), 1);
+    }
+
+    #[test]
+    fn a_candidate_whose_disk_stands_begins_no_other_ballot_and_asks_once() {
+        let voters = voters(3);
+        let mut hand = Hand::new(options(&voters, 1));
+        hand.syncs = false;
+        hand.pass(2 * ELECTION_NS);
+        let mut effects = Vec::new();
+        for _ in 0..1000 {
+            let ballot = ballot(1, voters[1]);
+            effects.extend(hand.step(voters[0], Message::Aye { ballot }));
+            effects.extend(hand.pass(BEAT_NS));
+        }
+        assert_eq!(hand.replica().role(), RoleName::Candidate);
+        assert_eq!(prepares(&effects), 0);
+        let effects = hand.sync();
+        assert_eq!(prepares(&effects), 2);
+        assert_eq!(hand.replica().acceptor().promised().round, 1);
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::ballot::Ballot;
 use crate::batch::Pending;
 use crate::configuration::{Configuration, Phase, VoterSet};
-use crate::effect::Ticket;
 use crate::entry::{Entry, Slot};
 use crate::simulation::{Bug, Mark, planted, reach};
 
@@ -36,8 +35,8 @@ pub(crate) struct Leader {
     pub(crate) told: Slot,
     /// What has no slot yet.
     pub(crate) pending: Pending,
-    /// What it waits for its own disk to make durable, and since when.
-    pub(crate) writes: Option<(Ticket, u64)>,
+    /// Since when something waits for its own disk, and nothing has become durable.
+    pub(crate) writes_since_ns: Option<u64>,
     pub(crate) beat_due_ns: u64,
 }
 
@@ -74,7 +73,7 @@ impl Leader {
             heard_ns: vec![now_ns; voters],
             told: Slot::NONE,
             pending: Pending::after(numbers),
-            writes: None,
+            writes_since_ns: None,
             beat_due_ns: now_ns,
         }
     }
@@ -120,13 +119,6 @@ impl Leader {
     fn is_above_a_chosen(&self, configuration: &Configuration) -> bool {
         let mut accepted = self.open.values().map(|open| open.accepted);
         accepted.any(|accepted| configuration.is_quorum(Phase::Two, accepted))
-    }
-
-    /// Everything up to `durable` is, of what must be up to `last`.
-    pub(crate) fn wrote(&mut self, now_ns: u64, durable: Ticket, last: Ticket) {
-        if self.writes.is_some_and(|(ticket, _)| ticket <= durable) {
-            self.writes = (last > durable).then_some((last, now_ns));
-        }
     }
 
     /// Whether a quorum was heard after `since_ns`.

@@ -25,7 +25,7 @@ use crate::entry::{Answer, Entry, Slot};
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::message::Message;
-use crate::options::{Options, OptionsError};
+use crate::options::{Options, OptionsError, WINDOW_SLOTS_MAX};
 use crate::random::Random;
 use crate::simulation::{Mark, reach};
 use crate::voter::{NodeId, Voter};
@@ -83,6 +83,9 @@ pub enum ProposeError {
         max: usize,
     },
 }
+
+/// How many records wait for the disk before no more is taken on: as many slots as a leader may have under way, twice.
+pub(crate) const UNSYNCED_MAX: usize = 2 * WINDOW_SLOTS_MAX as usize;
 
 /// What a voter is doing.
 #[derive(Clone, Debug)]
@@ -145,7 +148,9 @@ pub struct Replica {
     last_ticket: Ticket,
     /// The last that something waits for: what leaves rests on no later one, which may never be synced.
     pub(crate) last_urgent: Ticket,
-    durable: Ticket,
+    pub(crate) durable: Ticket,
+    /// What something waits for and isn't durable yet, ascending; and where it is an acceptance, of which slot.
+    unsynced: VecDeque<(Ticket, Option<Slot>)>,
     /// What is decided, to be put on record once all of it is durable.
     hint: Option<(Ticket, Slot)>,
     /// Up to where that was done.
@@ -174,6 +179,7 @@ impl Replica {
             last_ticket: Ticket::NONE,
             last_urgent: Ticket::NONE,
             durable: Ticket::NONE,
+            unsynced: VecDeque::new(),
             hint: None,
             recorded: recovered.decided,
             outputs: VecDeque::new(),
@@ -341,10 +347,16 @@ impl Replica {
 
     /// Everything up to `ticket` is durable.
     pub(crate) fn persisted(&mut self, now_ns: u64, ticket: Ticket) {
-        self.durable = self.durable.max(ticket);
-        let last_urgent = self.last_urgent;
-        if let Role::Leader(leader) = &mut self.role {
-            leader.wrote(now_ns, self.durable, last_urgent);
+        if ticket > self.durable {
+            self.durable = ticket;
+            while let Some((first, _)) = self.unsynced.front()
+                && *first <= ticket
+            {
+                self.unsynced.pop_front();
+            }
+            if let Role::Leader(leader) = &mut self.role {
+                leader.writes_since_ns = (!self.unsynced.is_empty()).then_some(now_ns);
+            }
         }
         if let Some((after, decided)) = self.hint
             && after <= self.durable
@@ -363,6 +375,17 @@ impl Replica {
         }
     }
 
+    /// Whether its disk has so much to do that nothing more is taken on that would wait for it. What is sent here meanwhile is
+    /// as good as lost: it is sent again.
+    pub(crate) fn is_disk_behind(&self) -> bool {
+        self.unsynced.len() >= UNSYNCED_MAX
+    }
+
+    /// Whether the acceptance of `slot`, or where that is `None` a promise, still waits for the disk. Then so does the answer.
+    pub(crate) fn is_unsynced(&self, slot: Option<Slot>) -> bool {
+        self.unsynced.iter().any(|(_, of)| *of == slot)
+    }
+
     pub(crate) fn index_of(&self, voter: Voter) -> Option<usize> {
         self.options.configuration.index_of(voter)
     }
@@ -377,8 +400,13 @@ impl Replica {
         let ticket = self.last_ticket;
         if record.is_urgent() {
             self.last_urgent = ticket;
+            let slot = match &record {
+                Record::Accepted { slot, .. } => Some(*slot),
+                _ => None,
+            };
+            self.unsynced.push_back((ticket, slot));
             if let Role::Leader(leader) = &mut self.role {
-                leader.writes.get_or_insert((ticket, now_ns));
+                leader.writes_since_ns.get_or_insert(now_ns);
             }
         }
         self.output(Ticket::NONE, Effect::Persist { ticket, record });

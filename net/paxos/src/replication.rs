@@ -7,9 +7,14 @@ use crate::effect::{Effect, Record, Ticket};
 use crate::entry::{Entry, Slot, Vote};
 use crate::leader::Open;
 use crate::message::Message;
+use crate::options::WINDOW_SLOTS_MAX;
 use crate::replica::{Replica, Role};
 use crate::simulation::{Bug, Mark, planted, reach};
 use crate::voter::Voter;
+
+/// How far after what is known to be decided something is accepted: what a leader may have under way, and as much again for
+/// what isn't known yet.
+const AHEAD_SLOTS_MAX: u64 = 2 * WINDOW_SLOTS_MAX;
 
 impl Replica {
     /// Puts what waits into slots, and sends what has not been sent, as far as the window goes.
@@ -81,10 +86,15 @@ impl Replica {
         decided: Slot,
     ) {
         self.highest = self.highest.max(ballot);
-        // A leader is never further ahead of what is decided than its window; and who is behind fetches.
-        if slot.0 > self.decided().0 + 2 * self.options.window_slots {
-            reach(Mark::AcceptTooFarAhead);
-            if ballot >= self.acceptor.promised() {
+        // A leader is never further ahead of what is decided than a window; and who is behind fetches.
+        let is_too_far = slot.0 > self.decided().0.saturating_add(AHEAD_SLOTS_MAX);
+        if is_too_far || self.is_disk_behind() {
+            reach(if is_too_far {
+                Mark::AcceptTooFarAhead
+            } else {
+                Mark::AcceptWithDiskBehind
+            });
+            if from != self.options.me && ballot >= self.acceptor.promised() {
                 self.commit(now_ns, from, ballot, decided);
             }
             return;
@@ -111,6 +121,10 @@ impl Replica {
                     self.persist(now_ns, Record::Accepted { slot, vote });
                 } else {
                     reach(Mark::AcceptTwice);
+                    if self.is_unsynced(Some(slot)) {
+                        reach(Mark::AcceptTwiceBeforeDurable);
+                        return;
+                    }
                 }
                 let is_own = from == self.options.me;
                 let is_early = if is_own {
@@ -248,8 +262,8 @@ impl Replica {
             return self.step_down(now_ns);
         }
         if leader
-            .writes
-            .is_some_and(|(_, since_ns)| now_ns > since_ns + election_ns)
+            .writes_since_ns
+            .is_some_and(|since_ns| now_ns > since_ns + election_ns)
         {
             reach(Mark::LeaderDiskStands);
             return self.step_down(now_ns);
@@ -289,5 +303,96 @@ impl Replica {
         {
             leader.heard_ns[index] = now_ns;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::replica::{RoleName, UNSYNCED_MAX};
+    use crate::testing::{BEAT_NS, ELECTION_NS, Hand, ballot, entry, options, sent, voters};
+
+    /// How many acceptances of each slot are told.
+    fn told(effects: &[Effect]) -> BTreeMap<Slot, usize> {
+        let mut told = BTreeMap::new();
+        for (_, message) in sent(effects) {
+            if let Message::Accepted { slot, .. } = message {
+                *told.entry(*slot).or_default() += 1;
+            }
+        }
+        told
+    }
+
+    fn written(effects: &[Effect]) -> usize {
+        let is_urgent = |effect: &&Effect| matches!(effect, Effect::Persist { record, .. } if record.is_urgent());
+        effects.iter().filter(is_urgent).count()
+    }
+
+    #[test]
+    fn a_follower_whose_disk_stands_takes_on_so_much_and_catches_up_later() {
+        let voters = voters(3);
+        let mut hand = Hand::new(options(&voters, 1));
+        hand.syncs = false;
+        let ballot = ballot(1, voters[0]);
+        let last = 5 * UNSYNCED_MAX as u64;
+        let mut effects = Vec::new();
+        for slot in 1..=last {
+            for _ in 0..2 {
+                let accept = Message::Accept {
+                    ballot,
+                    slot: Slot(slot),
+                    entry: entry(b"put"),
+                    decided: Slot(slot - 1),
+                };
+                effects.extend(hand.step(voters[0], accept));
+            }
+        }
+        assert_eq!(written(&effects), UNSYNCED_MAX);
+        assert!(told(&effects).is_empty());
+        hand.syncs = true;
+        let told = told(&hand.sync());
+        assert_eq!(told.len(), UNSYNCED_MAX);
+        assert!(told.values().all(|times| *times == 1));
+        hand.now_ns += BEAT_NS;
+        let beat = Message::Beat {
+            ballot,
+            decided: Slot(last),
+        };
+        let effects = hand.step(voters[0], beat);
+        let from = Slot(UNSYNCED_MAX as u64 + 1);
+        assert!(sent(&effects).contains(&(voters[0], &Message::Fetch { from })));
+    }
+
+    #[test]
+    fn a_leader_resigns_when_its_disk_stands_and_not_while_it_goes_on() {
+        let voters = voters(3);
+        let mut hand = Hand::new(options(&voters, 1));
+        let ballot = hand.lead(voters[0]);
+        hand.syncs = false;
+        for _ in 0..4 {
+            hand.executor.propose(hand.now_ns, b"put").unwrap();
+        }
+        hand.effects();
+        let last = hand.ticket.0;
+        let beat = |hand: &mut Hand| {
+            hand.step(voters[0], Message::Heard { ballot });
+            hand.pass(BEAT_NS)
+        };
+        for ticket in last - 2..=last {
+            for _ in 0..ELECTION_NS / BEAT_NS {
+                beat(&mut hand);
+            }
+            hand.executor.persisted(hand.now_ns, Ticket(ticket));
+            assert_ne!(hand.replica().role(), RoleName::Follower);
+        }
+        let slot = Slot(1);
+        hand.step(voters[0], Message::Accepted { ballot, slot });
+        let mut effects = Vec::new();
+        for _ in 0..=ELECTION_NS / BEAT_NS + 1 {
+            effects.extend(beat(&mut hand));
+        }
+        assert!(effects.contains(&Effect::SteppedDown { unproposed: 4 }));
     }
 }
