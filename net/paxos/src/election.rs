@@ -29,7 +29,7 @@ impl Replica {
         }
         // After the last round there is no other: whoever wrote that number has ended the cluster.
         let Some(ballot) = self.highest.max(self.acceptor.promised()).next_of(me) else {
-            return;
+            return self.wait_for_leader(now_ns);
         };
         self.role = Role::Canvasser {
             ballot,
@@ -365,5 +365,15 @@ mod tests {
         let effects = hand.sync();
         assert_eq!(prepares(&effects), 2);
         assert_eq!(hand.replica().acceptor().promised().round, 1);
+    }
+
+    #[test]
+    fn after_the_last_round_a_voter_waits_and_its_timer_does_not_fire_at_once_again() {
+        let voters = voters(3);
+        let mut hand = Hand::new(options(&voters, 1));
+        let ballot = ballot(u64::MAX, voters[0]);
+        hand.step(voters[0], Message::Canvass { ballot });
+        assert_eq!(hand.pass(2 * ELECTION_NS), []);
+        assert!(hand.replica().deadline_ns() > Some(hand.now_ns));
     }
 }
