@@ -226,7 +226,7 @@ impl Replica {
     }
 
     /// When [`tick`](Self::tick) is due.
-    pub fn deadline_ns(&self) -> Option<u64> {
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
         self.index_of(self.options.me)?;
         Some(match &self.role {
             Role::Follower => self.election_due_ns,
