@@ -132,3 +132,66 @@ impl Leader {
         configuration.is_quorum(Phase::Two, heard)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ballot, entry, options, voters};
+
+    fn leader() -> Leader {
+        let entries = vec![entry(b"a"), Entry::Noop];
+        Leader::new(ballot(3, voters(3)[0]), Slot(4), entries, 3, 100, 0)
+    }
+
+    #[test]
+    fn what_must_be_proposed_comes_first_then_an_entry_of_its_own() {
+        let leader = leader();
+        let slots = leader
+            .open
+            .iter()
+            .map(|(slot, open)| (slot.0, open.entry.clone()));
+        let expected = [(5, entry(b"a")), (6, Entry::Noop), (7, Entry::Noop)];
+        assert_eq!(slots.collect::<Vec<_>>(), expected);
+        assert_eq!((leader.first_own, leader.next), (Slot(7), Slot(8)));
+        assert_eq!(leader.sent, Slot(4));
+    }
+
+    #[test]
+    fn a_slot_is_chosen_by_a_quorum_in_this_ballot_alone() {
+        let configuration = options(&voters(3), 0).configuration;
+        let (own, older) = (ballot(3, voters(3)[0]), ballot(2, voters(3)[0]));
+        let cases = [
+            (vec![(0, own, 5)], false),
+            (vec![(0, own, 5), (0, own, 5)], false),
+            (vec![(0, own, 5), (1, older, 5)], false),
+            (vec![(0, own, 5), (1, own, 6), (2, own, 9)], false),
+            (vec![(0, own, 5), (2, own, 5)], true),
+            (vec![(1, own, 5), (2, own, 5)], true),
+        ];
+        for (accepted, is_chosen) in cases {
+            let mut leader = leader();
+            for (index, ballot, slot) in &accepted {
+                leader.accepted(*index, *ballot, Slot(*slot));
+            }
+            let chosen = leader.take_chosen(&configuration, Slot(5));
+            assert_eq!(chosen.is_some(), is_chosen, "{accepted:?}");
+            // It is taken once.
+            assert_eq!(leader.take_chosen(&configuration, Slot(5)), None);
+        }
+    }
+
+    #[test]
+    fn it_is_connected_while_it_hears_a_quorum() {
+        let configuration = options(&voters(3), 0).configuration;
+        let cases = [
+            ([100, 100, 100], 100, true),
+            ([100, 100, 99], 100, true),
+            ([100, 99, 99], 100, false),
+        ];
+        for (heard_ns, since_ns, expected) in cases {
+            let mut leader = leader();
+            leader.heard_ns = heard_ns.to_vec();
+            assert_eq!(leader.is_connected(&configuration, since_ns), expected);
+        }
+    }
+}

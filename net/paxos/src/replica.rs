@@ -434,3 +434,6 @@ impl Replica {
         self.outputs.push_back(Output { after, effect });
     }
 }
+
+#[cfg(test)]
+mod tests;
