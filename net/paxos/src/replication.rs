@@ -115,16 +115,18 @@ impl Replica {
                 self.refuse(from, ballot);
             }
             Ok(is_new) => {
+                // An answer that still waits for the disk goes out by itself.
+                let is_answered = !is_new && self.is_unsynced(Some(slot));
                 if is_new {
                     let entry = entry.clone();
                     let vote = Vote { ballot, entry };
                     self.persist(now_ns, Record::Accepted { slot, vote });
                 } else {
-                    reach(Mark::AcceptTwice);
-                    if self.is_unsynced(Some(slot)) {
-                        reach(Mark::AcceptTwiceBeforeDurable);
-                        return;
-                    }
+                    reach(if is_answered {
+                        Mark::AcceptTwiceBeforeDurable
+                    } else {
+                        Mark::AcceptTwice
+                    });
                 }
                 let is_own = from == self.options.me;
                 let is_early = if is_own {
@@ -137,7 +139,9 @@ impl Replica {
                 } else {
                     self.last_urgent
                 };
-                self.send(after, from, Message::Accepted { ballot, slot });
+                if !is_answered {
+                    self.send(after, from, Message::Accepted { ballot, slot });
+                }
                 if !is_own {
                     self.commit(now_ns, from, ballot, decided);
                 }
