@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::ballot::Ballot;
 use crate::effect::{Effect, Ticket};
+use crate::entry::Slot;
 use crate::message::Message;
 use crate::replica::{ProposeError, Replica};
 use crate::voter::Voter;
@@ -25,6 +27,9 @@ pub struct Executor {
     now_ns: u64,
     /// What the host's clock showed last.
     shown_ns: u64,
+    /// What was promised and decided when something last came: neither ever goes back.
+    promised: Ballot,
+    decided: Slot,
 }
 
 /// How far time goes on at once, at most: a day, after which every wait is over.
@@ -39,6 +44,8 @@ impl Executor {
             durable: Ticket::NONE,
             now_ns,
             shown_ns: now_ns,
+            promised: Ballot::NONE,
+            decided: Slot::NONE,
         }
     }
 
@@ -119,6 +126,20 @@ impl Executor {
         let passed_ns = shown_ns.saturating_sub(self.shown_ns).min(LEAP_NS_MAX);
         self.shown_ns = shown_ns;
         self.now_ns = self.now_ns.saturating_add(passed_ns);
+        self.check();
+    }
+
+    /// Ends the process rather than go on with a memory that went back. The simulator has invariants for that, which are to
+    /// find it themselves.
+    fn check(&mut self) {
+        let (promised, decided) = (self.replica.acceptor().promised(), self.replica.decided());
+        assert!(
+            cfg!(feature = "simulation") || (promised >= self.promised && decided >= self.decided),
+            "this voter had promised {} and decided up to {}, and now {promised} and {decided}",
+            self.promised,
+            self.decided
+        );
+        (self.promised, self.decided) = (promised, decided);
     }
 }
 
@@ -154,5 +175,19 @@ mod tests {
                 "{what}"
             );
         }
+    }
+
+    #[test]
+    #[cfg(not(feature = "simulation"))]
+    #[should_panic(expected = "decided up to s1, and now")]
+    fn a_voter_whose_memory_goes_back_ends() {
+        let mut hand = Hand::new(options(&voters(1), 0));
+        hand.pass(2 * ELECTION_NS);
+        hand.pass(2 * ELECTION_NS);
+        hand.executor
+            .replica
+            .learner
+            .go_back_to(crate::entry::Slot::NONE);
+        hand.pass(2 * ELECTION_NS);
     }
 }
