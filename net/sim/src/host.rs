@@ -275,7 +275,7 @@ impl World {
             configuration: configuration_of(&self.configuration, started.voter),
             election_ns: self.plan.election_ns,
             beat_ns: self.plan.beat_ns,
-            window_slots: self.plan.window_slots,
+            window_slots: self.plan.window_slots[node],
             batch_bytes_max: self.plan.batch_bytes_max,
             pending_bytes_max: self.plan.pending_bytes_max,
             page_bytes_max: self.plan.page_bytes_max,
