@@ -23,10 +23,9 @@ impl Replica {
         if self.is_disk_behind() {
             return;
         }
-        if self
-            .fetching
-            .is_some_and(|fetching| fetching.from == from && now_ns < fetching.due_ns)
-        {
+        if self.fetching.is_some_and(|fetching| {
+            fetching.from == from && (now_ns < fetching.due_ns || planted(Bug::FetchNotSentAgain))
+        }) {
             return;
         }
         self.fetching = Some(Fetching {

@@ -92,7 +92,8 @@ impl Replica {
         }
         let has_leader = matches!(self.role, Role::Leader(_))
             || (self.leader.is_some() && now_ns < self.heard_ns + self.options.election_ns);
-        if has_leader {
+        let is_rival = matches!(self.role, Role::Canvasser { .. }) && from != self.options.me;
+        if has_leader || (is_rival && planted(Bug::CanvasserSaysNoAye)) {
             reach(Mark::CanvassUnwelcome);
             return;
         }
@@ -138,7 +139,11 @@ impl Replica {
             Ok(false) | Err(_) => return self.step_down(now_ns),
         }
         self.highest = self.highest.max(ballot);
-        let from = self.decided().next();
+        let from = if planted(Bug::CandidateAsksAfterItsVotes) {
+            self.acceptor.last().max(self.decided()).next()
+        } else {
+            self.decided().next()
+        };
         let candidate = Candidate::new(ballot, from, &self.options.configuration);
         self.role = Role::Candidate(candidate);
         self.wait_for_leader(now_ns);
@@ -285,7 +290,11 @@ impl Replica {
             } else {
                 Mark::DeposedWithSlotsOpen
             });
-            let unproposed = leader.pending.first();
+            let unproposed = if planted(Bug::ProposedToldAsNever) {
+                0
+            } else {
+                leader.pending.first()
+            };
             self.proposals = leader.pending.came();
             self.output(Ticket::NONE, Effect::SteppedDown { unproposed });
         }

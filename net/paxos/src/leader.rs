@@ -67,7 +67,11 @@ impl Leader {
         Self {
             ballot,
             open,
-            next: last.next(),
+            next: if planted(Bug::NewProposedBeforeTheRecovered) {
+                decided.next()
+            } else {
+                last.next()
+            },
             sent: decided,
             first_own: last,
             heard_ns: vec![now_ns; voters],
@@ -83,6 +87,11 @@ impl Leader {
         if ballot != self.ballot && !planted(Bug::AcceptedOfAnotherBallotCounted) {
             reach(Mark::AcceptedOfAnotherBallot);
             return;
+        }
+        if planted(Bug::AcceptedCountsForThoseBefore) {
+            for open in self.open.range_mut(..slot) {
+                open.1.accepted.insert(index);
+            }
         }
         match self.open.get_mut(&slot) {
             None => reach(Mark::AcceptedOfDecided),

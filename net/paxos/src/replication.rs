@@ -276,7 +276,7 @@ impl Replica {
         let ballot = leader.ballot;
         let mut again = Vec::new();
         for (slot, open) in leader.open.range_mut(..=leader.sent) {
-            if open.sent_ns + self.options.beat_ns > now_ns {
+            if open.sent_ns + self.options.beat_ns > now_ns || planted(Bug::AcceptNotSentAgain) {
                 continue;
             }
             open.sent_ns = now_ns;
