@@ -39,7 +39,9 @@ pub struct Recovered {
     pub answers: BTreeMap<Slot, Answer>,
     /// What was learned last in a slot, and not accepted since.
     pub learned: BTreeMap<Slot, Entry>,
-    /// Up to where everything is on record as decided, and can be read.
+    /// Up to where everything is on record as decided, and can be read. Where more was on record, but some of it can't be
+    /// read, that more is decided must be off the record, durably, before the voter starts: it may accept something there
+    /// again, which would be taken for what was decided, the next time.
     pub decided: Slot,
 }
 

@@ -115,6 +115,12 @@ impl Journal {
         recovered
             .learned
             .retain(|slot, _| *slot <= recovered.decided);
+        // What can't be read any more isn't on record as decided any more either, from before the voter goes on: else a stale
+        // vote for a later slot would look like what was decided there, once what is missing has been fetched.
+        let is_over = |slot: &Slot| *slot > recovered.decided;
+        self.items
+            .retain(|item| !matches!(item, Item::Good(Record::Decided(slot)) if is_over(slot)));
+        self.synced = self.items.len();
         recovered
     }
 }
@@ -153,5 +159,55 @@ impl Item {
         if faults.strike(Class::BitRot, node).is_some() {
             *self = rotten;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sprag_paxos::{DiskId, Entry, NodeId, Vote, Voter};
+
+    use super::*;
+    use crate::chance::Chance;
+    use crate::fault::Strike;
+
+    #[test]
+    fn a_vote_after_what_could_not_be_read_is_never_taken_for_what_was_decided_there() {
+        let decided = |text: &[u8]| Entry::Commands(text.into());
+        let learned = |slot| Record::Learned {
+            slot: Slot(slot),
+            entry: decided(b"decided"),
+        };
+        let voter = Voter {
+            node: NodeId(0),
+            disk: DiskId(1),
+        };
+        let ballot = Ballot { round: 1, voter };
+        let stale = Record::Accepted {
+            slot: Slot(2),
+            vote: Vote {
+                ballot,
+                entry: decided(b"stale"),
+            },
+        };
+        let first_rots = [Strike {
+            class: Class::BitRot,
+            site: 0,
+            occasion: 0,
+        }];
+        let mut faults = Faults::scripted(Chance::new(0), &first_rots);
+        let mut journal = Journal::default();
+        let mut start_with = |records: Vec<Record>| {
+            for record in records {
+                journal.write(record);
+            }
+            let count = journal.begin_sync();
+            assert!(journal.sync(count).count() > 0);
+            journal.recover(&mut faults, 0, true)
+        };
+        let records = vec![learned(1), learned(2), Record::Decided(Slot(2))];
+        assert_eq!(start_with(records).decided, Slot::NONE);
+        assert_eq!(start_with(vec![stale, learned(1)]).decided, Slot::NONE);
+        let again = vec![learned(2), Record::Decided(Slot(2))];
+        assert_eq!(start_with(again).decided, Slot(2));
     }
 }
