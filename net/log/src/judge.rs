@@ -68,11 +68,14 @@ pub(crate) fn judge<F>(scans: &[Scan<F>]) -> Option<Verdict> {
         };
         for (_, cell) in kept(scans, first, end) {
             verdict.first = verdict.first.max(oldest_named(cell));
-            if matches!(cell.kind, Kind::Decided | Kind::Trimmed) {
-                verdict.decided = verdict.decided.max(cell.slot);
-            }
-            if cell.kind == Kind::Trimmed {
-                verdict.trimmed = verdict.trimmed.max(cell.slot);
+            match cell.kind {
+                // The last one: it may take back what an earlier one said.
+                Kind::Decided => verdict.decided = cell.slot,
+                Kind::Trimmed => {
+                    verdict.trimmed = verdict.trimmed.max(cell.slot);
+                    verdict.decided = verdict.decided.max(cell.slot);
+                }
+                _ => {}
             }
         }
         // A trim that comes after the end was never synced, so nothing was given back for it.

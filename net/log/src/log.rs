@@ -198,6 +198,24 @@ impl<D: Disk> Log<D> {
         LogError::Disk(error)
     }
 
+    /// Takes back what records say is decided above `slot`, durably: not all of it can be read any more. Else what is accepted
+    /// there from now on would look, once the rest has been fetched, like what was decided.
+    pub(crate) fn take_back_decided(&mut self, slot: Slot) -> Result<(), DiskError> {
+        let record = Record::Decided(slot);
+        let draft = Draft::of(&record).into_iter();
+        let taken_back = self
+            .make_room(draft.clone(), usize::MAX)
+            .and_then(|()| self.write(draft))
+            .and_then(|_| self.sync());
+        match taken_back {
+            Err(LogError::Disk(error) | LogError::Stopped(error) | LogError::DiskFull(error)) => {
+                Err(error)
+            }
+            // It is small, and nothing else is under way.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     fn raise(&mut self, ballot: Ballot) -> Result<(), LogError> {
         if ballot <= self.promised() {
             return Ok(());
@@ -311,8 +329,8 @@ impl<D: Disk> Log<D> {
             if cell.is_accepted() || cell.is_learned() {
                 last.slot_max = last.slot_max.max(cell.slot);
                 self.slots.note(origin.generation, cell);
-            } else {
-                self.decided = self.decided.max(cell.slot);
+            } else if cell.kind == Kind::Decided {
+                self.decided = cell.slot;
             }
         }
         let units = first / UNIT_LINES..index.div_ceil(UNIT_LINES);

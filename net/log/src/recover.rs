@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use sprag_paxos::simulation::{Bug, planted};
+use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 use sprag_paxos::{Answer, Ballot, Slot};
 
 use crate::cell::Origin;
@@ -86,7 +86,7 @@ impl<D: Disk> Opening<D> {
                 slot_max: Slot::NONE,
             });
         }
-        let log = Log {
+        let mut log = Log {
             disk: self.disk,
             identity: self.identity,
             vote: self.vote,
@@ -109,6 +109,10 @@ impl<D: Disk> Opening<D> {
             stopped: None,
         };
         let recovered = log.recovered()?;
+        if recovered.state.decided < log.decided && !planted(Bug::DecidedNotTakenBack) {
+            reach(Mark::DecidedTakenBack);
+            log.take_back_decided(recovered.state.decided)?;
+        }
         Ok((log, recovered))
     }
 

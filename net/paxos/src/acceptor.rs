@@ -96,6 +96,12 @@ impl Acceptor {
         ballot < self.promised
     }
 
+    /// For a planted bug only: the last slot that it knows anything of.
+    pub(crate) fn last(&self) -> Slot {
+        let last = self.answers.last_key_value();
+        last.map_or(Slot::NONE, |(slot, _)| *slot)
+    }
+
     /// Forgets half of the promise, as if the vote were for one candidacy only.
     pub(crate) fn forget_vote(&mut self) {
         self.promised.voter = Ballot::NONE.voter;

@@ -12,6 +12,8 @@ const PREFIX_BYTES: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     bytes: Vec<u8>,
+    /// Where what still waits begins. What was taken goes only when it is half of all, so that each byte moves about once.
+    begin: usize,
     /// How many commands were taken from the front, of all that ever came.
     taken: u64,
     came: u64,
@@ -22,6 +24,7 @@ impl Pending {
     pub(crate) fn after(numbers: u64) -> Self {
         Self {
             bytes: Vec::new(),
+            begin: 0,
             taken: numbers,
             came: numbers,
         }
@@ -37,12 +40,12 @@ impl Pending {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes() == 0
     }
 
     /// How much waits.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() - self.begin
     }
 
     /// The number of the first command that waits.
@@ -57,18 +60,23 @@ impl Pending {
 
     /// Takes as many commands as fit into `bytes_max`, and at least one, if there is one.
     pub(crate) fn take(&mut self, bytes_max: usize) -> Option<Entry> {
-        let mut end = 0;
+        let begin = self.begin;
+        let mut end = begin;
         while let Some(next) = end_of_command(&self.bytes, end)
-            && (end == 0 || next <= bytes_max)
+            && (end == begin || next - begin <= bytes_max)
         {
             end = next;
             self.taken += 1;
         }
-        if end == 0 {
+        if end == begin {
             return None;
         }
-        let batch = Arc::from(&self.bytes[..end]);
-        self.bytes.drain(..end);
+        let batch = Arc::from(&self.bytes[begin..end]);
+        self.begin = end;
+        if 2 * end >= self.bytes.len() {
+            self.bytes.drain(..end);
+            self.begin = 0;
+        }
         Some(Entry::Commands(batch))
     }
 }
@@ -116,6 +124,30 @@ mod tests {
         let second = pending.take(1).expect("one, though it is too large");
         assert_eq!(texts(&second), [b"three"]);
         assert!(pending.is_empty() && pending.take(11).is_none());
+    }
+
+    #[test]
+    fn what_comes_and_what_is_taken_in_turn_keeps_its_order_and_its_count() {
+        let mut pending = Pending::after(7);
+        let mut next = 7_u64;
+        let mut taken = Vec::new();
+        for round in 0..200_u64 {
+            for _ in 0..round % 5 {
+                assert_eq!(pending.push(&next.to_le_bytes()), next);
+                next += 1;
+            }
+            if let Some(entry) = pending.take(if round < 100 { 1 } else { 36 }) {
+                taken.extend(texts(&entry).into_iter().map(<[u8]>::to_vec));
+            }
+            let waits = next - pending.first();
+            assert_eq!(pending.bytes() as u64, waits * 12);
+            assert_eq!(pending.is_empty(), waits == 0);
+            assert!(pending.bytes.len() <= 2 * pending.bytes() + 12);
+        }
+        let numbers: Vec<u64> = (7..pending.first()).collect();
+        let texts: Vec<_> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+        assert_eq!(taken, texts);
+        assert_eq!(pending.came(), next);
     }
 
     #[test]

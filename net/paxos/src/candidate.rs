@@ -160,3 +160,145 @@ impl Candidate {
         self.answered.iter().position(further)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Vote;
+    use crate::testing::{ballot, entry, options, voters};
+
+    fn vote(slot: u64, round: u64, command: &[u8]) -> (Slot, Answer) {
+        let vote = Vote {
+            ballot: ballot(round, voters(3)[0]),
+            entry: entry(command),
+        };
+        (Slot(slot), Answer::Accepted(vote))
+    }
+
+    fn page(from: u64, answers: Vec<(Slot, Answer)>, next: Option<u64>, decided: u64) -> Page {
+        Page {
+            from: Slot(from),
+            answers,
+            next: next.map(Slot),
+            decided: Slot(decided),
+        }
+    }
+
+    /// What follows from these pages, of the voters with these indices, for a candidate of three that knows everything up to
+    /// slot 4 to be decided.
+    fn outcome(pages: Vec<(usize, Page)>) -> Outcome {
+        let configuration = options(&voters(3), 2).configuration;
+        let own = ballot(9, voters(3)[2]);
+        let mut candidate = Candidate::new(own, Slot(5), &configuration);
+        for (index, page) in pages {
+            candidate.take(index, page);
+        }
+        candidate.outcome(&configuration, Slot(4))
+    }
+
+    #[test]
+    fn phase_one_comes_to_what_a_quorum_of_whole_promises_says() {
+        let none = |decided| page(5, vec![], None, decided);
+        let (a, b) = (|| entry(b"a"), || entry(b"b"));
+        let cases = [
+            ("nobody answered", vec![], Outcome::Open),
+            ("no quorum", vec![(0, none(4))], Outcome::Open),
+            (
+                "one promise, twice",
+                vec![(0, none(4)), (0, none(4))],
+                Outcome::Open,
+            ),
+            (
+                "a page is missing",
+                vec![(0, none(4)), (1, page(5, vec![], Some(7), 4))],
+                Outcome::Open,
+            ),
+            (
+                "a page is missing, and another came instead",
+                vec![
+                    (0, none(4)),
+                    (1, page(5, vec![], Some(7), 4)),
+                    (1, page(6, vec![], None, 4)),
+                ],
+                Outcome::Open,
+            ),
+            (
+                "nothing was accepted",
+                vec![(0, none(4)), (1, none(3))],
+                Outcome::Ready(vec![]),
+            ),
+            (
+                "more is decided",
+                vec![(0, none(4)), (1, page(5, vec![vote(7, 1, b"a")], None, 6))],
+                Outcome::Behind,
+            ),
+            (
+                "more is decided, as a page said that came before the last",
+                vec![
+                    (0, none(4)),
+                    (1, page(5, vec![], Some(7), 6)),
+                    (1, page(7, vec![], None, 2)),
+                ],
+                Outcome::Behind,
+            ),
+            (
+                "what was accepted in the highest ballot, of each slot, and nothing in between",
+                vec![
+                    (
+                        0,
+                        page(5, vec![vote(5, 1, b"a"), vote(7, 3, b"b")], None, 4),
+                    ),
+                    (1, page(5, vec![vote(5, 2, b"b")], Some(6), 4)),
+                    (1, page(6, vec![vote(7, 2, b"a")], None, 4)),
+                ],
+                Outcome::Ready(vec![b(), Entry::Noop, b()]),
+            ),
+            (
+                "nothing of what is known to be decided",
+                vec![
+                    (
+                        0,
+                        page(5, vec![vote(4, 1, b"b"), vote(5, 1, b"a")], None, 4),
+                    ),
+                    (1, none(4)),
+                ],
+                Outcome::Ready(vec![a()]),
+            ),
+            (
+                "what may have been accepted there, nobody can say",
+                vec![
+                    (
+                        0,
+                        page(
+                            5,
+                            vec![(Slot(5), Answer::Unknown(ballot(2, voters(3)[0])))],
+                            None,
+                            4,
+                        ),
+                    ),
+                    (1, page(5, vec![vote(5, 1, b"a")], None, 4)),
+                ],
+                Outcome::Open,
+            ),
+        ];
+        for (what, pages, expected) in cases {
+            assert_eq!(outcome(pages), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_voter_is_asked_for_the_page_that_comes_next_and_for_none_after_the_last() {
+        let configuration = options(&voters(3), 2).configuration;
+        let own = ballot(9, voters(3)[2]);
+        let mut candidate = Candidate::new(own, Slot(5), &configuration);
+        assert_eq!(candidate.wants(0), Some(Slot(5)));
+        assert!(candidate.take(0, page(5, vec![], Some(8), 4)));
+        assert_eq!(candidate.wants(0), Some(Slot(8)));
+        assert!(!candidate.take(0, page(5, vec![], None, 4)));
+        assert!(candidate.take(0, page(8, vec![], None, 6)));
+        assert_eq!(candidate.wants(0), None);
+        assert!(!candidate.take(0, page(8, vec![], None, 6)));
+        assert_eq!(candidate.further_than(Slot(5)), Some(0));
+        assert_eq!(candidate.further_than(Slot(6)), None);
+    }
+}

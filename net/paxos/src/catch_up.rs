@@ -16,13 +16,16 @@ pub(crate) struct Fetching {
 }
 
 impl Replica {
-    /// Asks `of` what was decided after what is known here, unless that has just been asked.
+    /// Asks `of` what was decided after what is known here, unless that has just been asked, or would only be more for a disk
+    /// that is behind.
     pub(crate) fn fetch(&mut self, now_ns: u64, of: Voter) {
         let from = self.decided().next();
-        if self
-            .fetching
-            .is_some_and(|fetching| fetching.from == from && now_ns < fetching.due_ns)
-        {
+        if self.is_disk_behind() {
+            return;
+        }
+        if self.fetching.is_some_and(|fetching| {
+            fetching.from == from && (now_ns < fetching.due_ns || planted(Bug::FetchNotSentAgain))
+        }) {
             return;
         }
         self.fetching = Some(Fetching {
@@ -64,7 +67,7 @@ impl Replica {
             reach(Mark::EntriesForALeader);
             return;
         }
-        for (slot, entry) in (from.0..).map(Slot).zip(entries) {
+        for (slot, entry) in (from.0..=u64::MAX).map(Slot).zip(entries) {
             if slot == self.decided().next() {
                 reach(Mark::Fetched);
                 self.learn(now_ns, slot, entry);
@@ -92,3 +95,120 @@ impl Replica {
 
 /// What an entry takes beside its bytes, about.
 const ENTRY_BYTES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::Effect;
+    use crate::options::Options;
+    use crate::testing::{BEAT_NS, Hand, ballot, entry, options, sent, voters};
+
+    /// Of each page, its first slot and how many it has.
+    type Pages = &'static [(u64, usize)];
+
+    /// A follower of the first voter, who says that everything up to slot 9 is decided.
+    fn behind() -> Hand {
+        let voters = voters(3);
+        let mut hand = Hand::new(options(&voters, 1));
+        let effects = hand.step(voters[0], commit());
+        assert_eq!(fetches(&effects), [Slot(1)]);
+        hand
+    }
+
+    fn commit() -> Message {
+        Message::Commit {
+            ballot: ballot(1, voters(3)[0]),
+            decided: Slot(9),
+        }
+    }
+
+    fn entries(from: u64, count: usize) -> Message {
+        let entries = (0..count as u64)
+            .map(|at| from.wrapping_add(at))
+            .map(|slot| entry(&slot.to_le_bytes()));
+        Message::Entries {
+            from: Slot(from),
+            entries: entries.collect(),
+        }
+    }
+
+    fn fetches(effects: &[Effect]) -> Vec<Slot> {
+        let fetches = sent(effects)
+            .into_iter()
+            .filter_map(|(_, message)| match message {
+                Message::Fetch { from } => Some(*from),
+                _ => None,
+            });
+        fetches.collect()
+    }
+
+    #[test]
+    fn what_comes_is_taken_in_order_and_the_rest_asked_for() {
+        let cases: [(&str, Pages, u64, &[u64]); 8] = [
+            ("nothing", &[(1, 0)], 0, &[]),
+            ("a page", &[(1, 3)], 3, &[4]),
+            ("all", &[(1, 9)], 9, &[]),
+            ("more than was known of", &[(1, 11)], 11, &[]),
+            ("a page twice", &[(1, 3), (1, 3)], 3, &[4]),
+            ("pages that overlap", &[(1, 3), (2, 6)], 7, &[4, 8]),
+            ("a page too far", &[(3, 3)], 0, &[]),
+            (
+                "a page after the last slot there is",
+                &[(u64::MAX, 2)],
+                0,
+                &[],
+            ),
+        ];
+        for (what, pages, decided, asked) in cases {
+            let mut hand = behind();
+            let mut fetched = Vec::new();
+            for (from, count) in pages {
+                let effects = hand.step(voters(3)[0], entries(*from, *count));
+                fetched.extend(fetches(&effects).into_iter().map(|slot| slot.0));
+            }
+            assert_eq!(hand.replica().decided(), Slot(decided), "{what}");
+            assert_eq!(fetched, asked, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_asked_again_after_a_beat_and_not_before() {
+        let mut hand = behind();
+        let effects = hand.step(voters(3)[0], commit());
+        assert_eq!(fetches(&effects), []);
+        hand.now_ns += BEAT_NS;
+        let effects = hand.step(voters(3)[0], commit());
+        assert_eq!(fetches(&effects), [Slot(1)]);
+    }
+
+    #[test]
+    fn a_page_holds_at_least_one_entry_and_nothing_that_is_not_decided() {
+        for (page_bytes_max, expected) in [(1, 1), (27, 1), (28, 2), (1 << 20, 5)] {
+            let voters = voters(3);
+            let options = Options {
+                page_bytes_max,
+                ..options(&voters, 1)
+            };
+            let mut hand = Hand::new(options);
+            hand.step(voters[0], entries(1, 5));
+            let effects = hand.step(voters[2], Message::Fetch { from: Slot(1) });
+            let expected = entries(1, expected);
+            assert_eq!(sent(&effects), [(voters[2], &expected)], "{page_bytes_max}");
+            for from in [0, 6, u64::MAX] {
+                assert_eq!(
+                    hand.step(voters[2], Message::Fetch { from: Slot(from) }),
+                    []
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_leader_decides_what_it_has_under_way_and_takes_nobody_s_word_for_it() {
+        let voters = voters(3);
+        let mut hand = Hand::new(options(&voters, 1));
+        hand.lead(voters[0]);
+        assert_eq!(hand.step(voters[0], entries(1, 1)), []);
+        assert_eq!(hand.replica().decided(), Slot::NONE);
+    }
+}

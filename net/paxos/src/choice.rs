@@ -35,6 +35,7 @@ pub fn choose(configuration: &Configuration, answers: &[Option<Answer>]) -> Choi
             Answer::Unknown(_) if planted(Bug::UnknownTreatedAsNever) => {
                 known.insert(index);
             }
+            Answer::Unknown(_) if planted(Bug::BallotOfTheUnknownForgotten) => {}
             Answer::Unknown(ballot) => unknown = unknown.max(*ballot),
             Answer::Never => {
                 known.insert(index);

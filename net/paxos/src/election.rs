@@ -22,9 +22,14 @@ impl Replica {
     /// so one with a bad link can't depose a good leader.
     pub(crate) fn canvass(&mut self, now_ns: u64) {
         let me = self.options.me;
+        // No candidacy gets further than its disk. What that has not done in all this time it may never do.
+        if self.last_urgent > self.durable {
+            reach(Mark::CanvassPutOff);
+            return self.wait_for_leader(now_ns);
+        }
         // After the last round there is no other: whoever wrote that number has ended the cluster.
         let Some(ballot) = self.highest.max(self.acceptor.promised()).next_of(me) else {
-            return;
+            return self.wait_for_leader(now_ns);
         };
         self.role = Role::Canvasser {
             ballot,
@@ -57,11 +62,14 @@ impl Replica {
             }
             Role::Follower | Role::Leader(_) => return,
         };
-        let after = self.own_promise();
+        // What was asked first still waits for the own promise to be durable.
+        if self.own_promise() > self.durable {
+            return;
+        }
         for (index, message) in asks {
             let to = self.options.configuration.voters()[index];
             if to != self.options.me {
-                self.send(after, to, message);
+                self.send(Ticket::NONE, to, message);
             }
         }
         self.go_on(now_ns);
@@ -84,7 +92,8 @@ impl Replica {
         }
         let has_leader = matches!(self.role, Role::Leader(_))
             || (self.leader.is_some() && now_ns < self.heard_ns + self.options.election_ns);
-        if has_leader {
+        let is_rival = matches!(self.role, Role::Canvasser { .. }) && from != self.options.me;
+        if has_leader || (is_rival && planted(Bug::CanvasserSaysNoAye)) {
             reach(Mark::CanvassUnwelcome);
             return;
         }
@@ -130,21 +139,27 @@ impl Replica {
             Ok(false) | Err(_) => return self.step_down(now_ns),
         }
         self.highest = self.highest.max(ballot);
-        let from = self.decided().next();
+        let from = if planted(Bug::CandidateAsksAfterItsVotes) {
+            self.acceptor.last().max(self.decided()).next()
+        } else {
+            self.decided().next()
+        };
         let candidate = Candidate::new(ballot, from, &self.options.configuration);
         self.role = Role::Candidate(candidate);
         self.wait_for_leader(now_ns);
-        self.ask_again(now_ns);
+        self.resend_due_ns = now_ns + self.options.beat_ns;
+        let prepare = Message::Prepare { ballot, from };
+        self.broadcast(self.own_promise(), &prepare);
         // What it answers itself takes the same way as what others answer.
-        self.send(
-            Ticket::NONE,
-            self.options.me,
-            Message::Prepare { ballot, from },
-        );
+        self.send(Ticket::NONE, self.options.me, prepare);
     }
 
     pub(crate) fn prepare(&mut self, now_ns: u64, from: Voter, ballot: Ballot, first: Slot) {
         self.highest = self.highest.max(ballot);
+        if self.is_disk_behind() {
+            reach(Mark::PrepareWithDiskBehind);
+            return;
+        }
         match self.acceptor.promise(ballot) {
             Err(TooLate(_)) => {
                 reach(Mark::PrepareRefused);
@@ -159,6 +174,10 @@ impl Replica {
                 if from != self.options.me {
                     reach(Mark::PrepareTwice);
                     self.wait_for_leader(now_ns);
+                    if self.is_unsynced(None) {
+                        reach(Mark::PrepareTwiceBeforeDurable);
+                        return;
+                    }
                 }
             }
         }
@@ -205,8 +224,10 @@ impl Replica {
                     let ballot = candidate.ballot;
                     let to = self.options.configuration.voters()[index];
                     self.send(Ticket::NONE, to, Message::Prepare { ballot, from });
+                } else {
+                    // A promise counts as a whole, so only its last page can change anything.
+                    self.go_on(now_ns);
                 }
-                self.go_on(now_ns);
             }
             Role::Leader(leader) => {
                 reach(Mark::PromiseAfterPhaseOne);
@@ -269,7 +290,11 @@ impl Replica {
             } else {
                 Mark::DeposedWithSlotsOpen
             });
-            let unproposed = leader.pending.first();
+            let unproposed = if planted(Bug::ProposedToldAsNever) {
+                0
+            } else {
+                leader.pending.first()
+            };
             self.proposals = leader.pending.came();
             self.output(Ticket::NONE, Effect::SteppedDown { unproposed });
         }
@@ -297,3 +322,6 @@ impl Replica {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::ballot::Ballot;
 use crate::effect::{Effect, Ticket};
+use crate::entry::Slot;
 use crate::message::Message;
 use crate::replica::{ProposeError, Replica};
 use crate::voter::Voter;
@@ -10,16 +12,28 @@ use crate::voter::Voter;
 /// A voter and its held-back effects.
 ///
 /// The host feeds it: [`step`](Self::step) with each message, [`tick`](Self::tick) when
-/// [`deadline_ns`](Replica::deadline_ns) has come, [`propose`](Self::propose), [`persisted`](Self::persisted). After each of
+/// [`deadline_ns`](Self::deadline_ns) has come, [`propose`](Self::propose), [`persisted`](Self::persisted). After each of
 /// those it takes every effect there is from [`poll`](Self::poll), in order, and carries it out.
+///
+/// Times are nanoseconds of a clock that should only go forward. One that steps back all the same loses the voter what time
+/// it steps, and no more: what had passed has passed, and time goes on from there.
 #[derive(Clone, Debug)]
 pub struct Executor {
     replica: Replica,
     /// What waits for the disk, in the order of what it waits for.
     held: VecDeque<(Ticket, Effect)>,
     durable: Ticket,
+    /// The voter's time.
     now_ns: u64,
+    /// What the host's clock showed last.
+    shown_ns: u64,
+    /// What was promised and decided when something last came: neither ever goes back.
+    promised: Ballot,
+    decided: Slot,
 }
+
+/// How far time goes on at once, at most: a day, after which every wait is over.
+const LEAP_NS_MAX: u64 = 86_400_000_000_000;
 
 impl Executor {
     /// Around a voter at `now_ns`.
@@ -29,12 +43,22 @@ impl Executor {
             held: VecDeque::new(),
             durable: Ticket::NONE,
             now_ns,
+            shown_ns: now_ns,
+            promised: Ballot::NONE,
+            decided: Slot::NONE,
         }
     }
 
     /// The voter.
     pub fn replica(&self) -> &Replica {
         &self.replica
+    }
+
+    /// When, by the host's clock, [`tick`](Self::tick) is due; `None` while the voter waits for nothing. Each input may
+    /// change it.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        let in_ns = self.replica.deadline_ns()?.saturating_sub(self.now_ns);
+        Some(self.shown_ns.saturating_add(in_ns))
     }
 
     /// A message came from `from`.
@@ -97,8 +121,73 @@ impl Executor {
         None
     }
 
-    /// Clocks step back; time here doesn't.
-    fn at(&mut self, now_ns: u64) {
-        self.now_ns = self.now_ns.max(now_ns);
+    /// The host's clock shows `shown_ns`.
+    fn at(&mut self, shown_ns: u64) {
+        let passed_ns = shown_ns.saturating_sub(self.shown_ns).min(LEAP_NS_MAX);
+        self.shown_ns = shown_ns;
+        self.now_ns = self.now_ns.saturating_add(passed_ns);
+        self.check();
+    }
+
+    /// Ends the process rather than go on with a memory that went back. The simulator has invariants for that, which are to
+    /// find it themselves.
+    fn check(&mut self) {
+        let (promised, decided) = (self.replica.acceptor().promised(), self.replica.decided());
+        assert!(
+            cfg!(feature = "simulation") || (promised >= self.promised && decided >= self.decided),
+            "this voter had promised {} and decided up to {}, and now {promised} and {decided}",
+            self.promised,
+            self.decided
+        );
+        (self.promised, self.decided) = (promised, decided);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::replica::RoleName;
+    use crate::testing::{ELECTION_NS, Hand, options, voters};
+
+    #[test]
+    fn a_clock_that_steps_back_or_leaps_ahead_costs_no_more_than_it_steps() {
+        let cases = [
+            ("stays", 0, 2 * ELECTION_NS),
+            ("steps back to its start", 0, 2 * ELECTION_NS),
+            ("leaps to the end", u64::MAX, u64::MAX),
+            ("comes back from the end", 5, 5 + 2 * ELECTION_NS),
+        ];
+        let mut hand = Hand::new(options(&voters(3), 0));
+        hand.pass(3 * ELECTION_NS);
+        for (what, steps_to_ns, shown_ns) in cases {
+            hand.executor.tick(steps_to_ns);
+            hand.effects();
+            let promised = hand.replica().highest;
+            let due_ns = hand.executor.deadline_ns().unwrap();
+            assert!(
+                due_ns >= steps_to_ns && due_ns <= steps_to_ns.saturating_add(ELECTION_NS),
+                "{what}"
+            );
+            hand.executor.tick(shown_ns);
+            hand.effects();
+            assert_eq!(hand.replica().role(), RoleName::Canvasser, "{what}");
+            assert!(
+                hand.replica().highest > promised || shown_ns == u64::MAX,
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(not(feature = "simulation"))]
+    #[should_panic(expected = "decided up to s1, and now")]
+    fn a_voter_whose_memory_goes_back_ends() {
+        let mut hand = Hand::new(options(&voters(1), 0));
+        hand.pass(2 * ELECTION_NS);
+        hand.pass(2 * ELECTION_NS);
+        hand.executor
+            .replica
+            .learner
+            .go_back_to(crate::entry::Slot::NONE);
+        hand.pass(2 * ELECTION_NS);
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::ballot::Ballot;
 use crate::batch::Pending;
 use crate::configuration::{Configuration, Phase, VoterSet};
-use crate::effect::Ticket;
 use crate::entry::{Entry, Slot};
 use crate::simulation::{Bug, Mark, planted, reach};
 
@@ -36,8 +35,8 @@ pub(crate) struct Leader {
     pub(crate) told: Slot,
     /// What has no slot yet.
     pub(crate) pending: Pending,
-    /// What it waits for its own disk to make durable, and since when.
-    pub(crate) writes: Option<(Ticket, u64)>,
+    /// Since when something waits for its own disk, and nothing has become durable.
+    pub(crate) writes_since_ns: Option<u64>,
     pub(crate) beat_due_ns: u64,
 }
 
@@ -68,13 +67,17 @@ impl Leader {
         Self {
             ballot,
             open,
-            next: last.next(),
+            next: if planted(Bug::NewProposedBeforeTheRecovered) {
+                decided.next()
+            } else {
+                last.next()
+            },
             sent: decided,
             first_own: last,
             heard_ns: vec![now_ns; voters],
             told: Slot::NONE,
             pending: Pending::after(numbers),
-            writes: None,
+            writes_since_ns: None,
             beat_due_ns: now_ns,
         }
     }
@@ -84,6 +87,11 @@ impl Leader {
         if ballot != self.ballot && !planted(Bug::AcceptedOfAnotherBallotCounted) {
             reach(Mark::AcceptedOfAnotherBallot);
             return;
+        }
+        if planted(Bug::AcceptedCountsForThoseBefore) {
+            for open in self.open.range_mut(..slot) {
+                open.1.accepted.insert(index);
+            }
         }
         match self.open.get_mut(&slot) {
             None => reach(Mark::AcceptedOfDecided),
@@ -122,13 +130,6 @@ impl Leader {
         accepted.any(|accepted| configuration.is_quorum(Phase::Two, accepted))
     }
 
-    /// Everything up to `durable` is, of what must be up to `last`.
-    pub(crate) fn wrote(&mut self, now_ns: u64, durable: Ticket, last: Ticket) {
-        if self.writes.is_some_and(|(ticket, _)| ticket <= durable) {
-            self.writes = (last > durable).then_some((last, now_ns));
-        }
-    }
-
     /// Whether a quorum was heard after `since_ns`.
     pub(crate) fn is_connected(&self, configuration: &Configuration, since_ns: u64) -> bool {
         let mut heard = VoterSet::default();
@@ -138,5 +139,68 @@ impl Leader {
             }
         }
         configuration.is_quorum(Phase::Two, heard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ballot, entry, options, voters};
+
+    fn leader() -> Leader {
+        let entries = vec![entry(b"a"), Entry::Noop];
+        Leader::new(ballot(3, voters(3)[0]), Slot(4), entries, 3, 100, 0)
+    }
+
+    #[test]
+    fn what_must_be_proposed_comes_first_then_an_entry_of_its_own() {
+        let leader = leader();
+        let slots = leader
+            .open
+            .iter()
+            .map(|(slot, open)| (slot.0, open.entry.clone()));
+        let expected = [(5, entry(b"a")), (6, Entry::Noop), (7, Entry::Noop)];
+        assert_eq!(slots.collect::<Vec<_>>(), expected);
+        assert_eq!((leader.first_own, leader.next), (Slot(7), Slot(8)));
+        assert_eq!(leader.sent, Slot(4));
+    }
+
+    #[test]
+    fn a_slot_is_chosen_by_a_quorum_in_this_ballot_alone() {
+        let configuration = options(&voters(3), 0).configuration;
+        let (own, older) = (ballot(3, voters(3)[0]), ballot(2, voters(3)[0]));
+        let cases = [
+            (vec![(0, own, 5)], false),
+            (vec![(0, own, 5), (0, own, 5)], false),
+            (vec![(0, own, 5), (1, older, 5)], false),
+            (vec![(0, own, 5), (1, own, 6), (2, own, 9)], false),
+            (vec![(0, own, 5), (2, own, 5)], true),
+            (vec![(1, own, 5), (2, own, 5)], true),
+        ];
+        for (accepted, is_chosen) in cases {
+            let mut leader = leader();
+            for (index, ballot, slot) in &accepted {
+                leader.accepted(*index, *ballot, Slot(*slot));
+            }
+            let chosen = leader.take_chosen(&configuration, Slot(5));
+            assert_eq!(chosen.is_some(), is_chosen, "{accepted:?}");
+            // It is taken once.
+            assert_eq!(leader.take_chosen(&configuration, Slot(5)), None);
+        }
+    }
+
+    #[test]
+    fn it_is_connected_while_it_hears_a_quorum() {
+        let configuration = options(&voters(3), 0).configuration;
+        let cases = [
+            ([100, 100, 100], 100, true),
+            ([100, 100, 99], 100, true),
+            ([100, 99, 99], 100, false),
+        ];
+        for (heard_ns, since_ns, expected) in cases {
+            let mut leader = leader();
+            leader.heard_ns = heard_ns.to_vec();
+            assert_eq!(leader.is_connected(&configuration, since_ns), expected);
+        }
     }
 }

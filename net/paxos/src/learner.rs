@@ -48,3 +48,38 @@ impl Learner {
         self.decided = self.decided.min(slot);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ballot, entry, voters};
+
+    #[test]
+    fn a_decided_slot_holds_what_was_learned_else_what_was_accepted_and_an_undecided_one_nothing() {
+        let mut acceptor = Acceptor::recovered(crate::ballot::Ballot::NONE, BTreeMap::new());
+        for slot in [1, 2, 4] {
+            let accepted =
+                acceptor.accept(ballot(1, voters(3)[0]), Slot(slot), &entry(b"accepted"));
+            assert_eq!(accepted, Ok(true));
+        }
+        let mut learner = Learner::new(Slot::NONE, BTreeMap::new());
+        learner.advance();
+        learner.learn(entry(b"learned"));
+        learner.learn(Entry::Noop);
+        assert_eq!(learner.decided(), Slot(3));
+        let expected = [
+            (0, None),
+            (1, Some(entry(b"accepted"))),
+            (2, Some(entry(b"learned"))),
+            (3, Some(Entry::Noop)),
+            (4, None),
+        ];
+        for (slot, entry) in expected {
+            assert_eq!(
+                learner.entry(&acceptor, Slot(slot)),
+                entry.as_ref(),
+                "slot {slot}"
+            );
+        }
+    }
+}

@@ -15,10 +15,13 @@ mod executor;
 mod leader;
 mod learner;
 mod message;
+mod options;
 mod random;
 mod replica;
 mod replication;
 pub mod simulation;
+#[cfg(test)]
+mod testing;
 mod voter;
 
 pub use acceptor::{Acceptor, TooLate};
@@ -30,5 +33,6 @@ pub use effect::{Effect, Record, Ticket};
 pub use entry::{Answer, Entry, Slot, Vote};
 pub use executor::Executor;
 pub use message::Message;
-pub use replica::{Options, ProposeError, Recovered, Replica, RoleName};
+pub use options::{Options, OptionsError};
+pub use replica::{ProposeError, Recovered, Replica, RoleName};
 pub use voter::{DiskId, NodeId, Voter};

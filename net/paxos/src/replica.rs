@@ -19,39 +19,16 @@ use crate::acceptor::Acceptor;
 use crate::ballot::Ballot;
 use crate::candidate::Candidate;
 use crate::catch_up::Fetching;
-use crate::configuration::{Configuration, VoterSet};
+use crate::configuration::VoterSet;
 use crate::effect::{Effect, Record, Ticket};
 use crate::entry::{Answer, Entry, Slot};
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::message::Message;
+use crate::options::{Options, OptionsError, WINDOW_SLOTS_MAX};
 use crate::random::Random;
 use crate::simulation::{Mark, reach};
 use crate::voter::{NodeId, Voter};
-
-/// How a voter is set up.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Who it is.
-    pub me: Voter,
-    /// Who votes.
-    pub configuration: Configuration,
-    /// How long no leader must have been heard of before another is elected, in nanoseconds: a few times what a message
-    /// and a sync take at their slowest. Each voter waits that long, and up to twice.
-    pub election_ns: u64,
-    /// How often a leader is heard of, at least, in nanoseconds: a fraction of the above.
-    pub beat_ns: u64,
-    /// How many slots a leader has under way at once: 1 and up.
-    pub window_slots: u64,
-    /// How many bytes of commands go into a slot, unless one command alone is larger.
-    pub batch_bytes_max: usize,
-    /// How many bytes of commands wait for a slot before more are refused; and the most that one command has.
-    pub pending_bytes_max: usize,
-    /// How many bytes of entries are told at once, about.
-    pub page_bytes_max: usize,
-    /// Where its variations come from: another number for each start of each voter.
-    pub seed: u64,
-}
 
 /// What a voter's disk gave back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +39,9 @@ pub struct Recovered {
     pub answers: BTreeMap<Slot, Answer>,
     /// What was learned last in a slot, and not accepted since.
     pub learned: BTreeMap<Slot, Entry>,
-    /// Up to where everything is on record as decided, and can be read.
+    /// Up to where everything is on record as decided, and can be read. Where more was on record, but some of it can't be
+    /// read, that more is decided must be off the record, durably, before the voter starts: it may accept something there
+    /// again, which would be taken for what was decided, the next time.
     pub decided: Slot,
 }
 
@@ -106,6 +85,9 @@ pub enum ProposeError {
         max: usize,
     },
 }
+
+/// How many records wait for the disk before no more is taken on: as many slots as a leader may have under way, twice.
+pub(crate) const UNSYNCED_MAX: usize = 2 * WINDOW_SLOTS_MAX as usize;
 
 /// What a voter is doing.
 #[derive(Clone, Debug)]
@@ -168,7 +150,9 @@ pub struct Replica {
     last_ticket: Ticket,
     /// The last that something waits for: what leaves rests on no later one, which may never be synced.
     pub(crate) last_urgent: Ticket,
-    durable: Ticket,
+    pub(crate) durable: Ticket,
+    /// What something waits for and isn't durable yet, ascending; and where it is an acceptance, of which slot.
+    unsynced: VecDeque<(Ticket, Option<Slot>)>,
     /// What is decided, to be put on record once all of it is durable.
     hint: Option<(Ticket, Slot)>,
     /// Up to where that was done.
@@ -177,8 +161,9 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// A voter that remembers what its disk gave back, at `now_ns`.
-    pub fn new(now_ns: u64, options: Options, recovered: Recovered) -> Self {
+    /// A voter that remembers what its disk gave back, at `now_ns`. An option that is out of its bounds is an error.
+    pub fn new(now_ns: u64, options: Options, recovered: Recovered) -> Result<Self, OptionsError> {
+        options.check()?;
         let acceptor = Acceptor::recovered(recovered.promised, recovered.answers);
         let mut replica = Self {
             random: Random::new(options.seed),
@@ -196,13 +181,14 @@ impl Replica {
             last_ticket: Ticket::NONE,
             last_urgent: Ticket::NONE,
             durable: Ticket::NONE,
+            unsynced: VecDeque::new(),
             hint: None,
             recorded: recovered.decided,
             outputs: VecDeque::new(),
             options,
         };
         replica.wait_for_leader(now_ns);
-        replica
+        Ok(replica)
     }
 
     /// Who it is.
@@ -242,7 +228,7 @@ impl Replica {
     }
 
     /// When [`tick`](Self::tick) is due.
-    pub fn deadline_ns(&self) -> Option<u64> {
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
         self.index_of(self.options.me)?;
         Some(match &self.role {
             Role::Follower => self.election_due_ns,
@@ -363,10 +349,16 @@ impl Replica {
 
     /// Everything up to `ticket` is durable.
     pub(crate) fn persisted(&mut self, now_ns: u64, ticket: Ticket) {
-        self.durable = self.durable.max(ticket);
-        let last_urgent = self.last_urgent;
-        if let Role::Leader(leader) = &mut self.role {
-            leader.wrote(now_ns, self.durable, last_urgent);
+        if ticket > self.durable {
+            self.durable = ticket;
+            while let Some((first, _)) = self.unsynced.front()
+                && *first <= ticket
+            {
+                self.unsynced.pop_front();
+            }
+            if let Role::Leader(leader) = &mut self.role {
+                leader.writes_since_ns = (!self.unsynced.is_empty()).then_some(now_ns);
+            }
         }
         if let Some((after, decided)) = self.hint
             && after <= self.durable
@@ -385,6 +377,17 @@ impl Replica {
         }
     }
 
+    /// Whether its disk has so much to do that nothing more is taken on that would wait for it. What is sent here meanwhile is
+    /// as good as lost: it is sent again.
+    pub(crate) fn is_disk_behind(&self) -> bool {
+        self.unsynced.len() >= UNSYNCED_MAX
+    }
+
+    /// Whether the acceptance of `slot`, or where that is `None` a promise, still waits for the disk. Then so does the answer.
+    pub(crate) fn is_unsynced(&self, slot: Option<Slot>) -> bool {
+        self.unsynced.iter().any(|(_, of)| *of == slot)
+    }
+
     pub(crate) fn index_of(&self, voter: Voter) -> Option<usize> {
         self.options.configuration.index_of(voter)
     }
@@ -399,8 +402,13 @@ impl Replica {
         let ticket = self.last_ticket;
         if record.is_urgent() {
             self.last_urgent = ticket;
+            let slot = match &record {
+                Record::Accepted { slot, .. } => Some(*slot),
+                _ => None,
+            };
+            self.unsynced.push_back((ticket, slot));
             if let Role::Leader(leader) = &mut self.role {
-                leader.writes.get_or_insert((ticket, now_ns));
+                leader.writes_since_ns.get_or_insert(now_ns);
             }
         }
         self.output(Ticket::NONE, Effect::Persist { ticket, record });
@@ -428,3 +436,6 @@ impl Replica {
         self.outputs.push_back(Output { after, effect });
     }
 }
+
+#[cfg(test)]
+mod tests;

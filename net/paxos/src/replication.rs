@@ -7,9 +7,14 @@ use crate::effect::{Effect, Record, Ticket};
 use crate::entry::{Entry, Slot, Vote};
 use crate::leader::Open;
 use crate::message::Message;
+use crate::options::WINDOW_SLOTS_MAX;
 use crate::replica::{Replica, Role};
 use crate::simulation::{Bug, Mark, planted, reach};
 use crate::voter::Voter;
+
+/// How far after what is known to be decided something is accepted: what a leader may have under way, and as much again for
+/// what isn't known yet.
+const AHEAD_SLOTS_MAX: u64 = 2 * WINDOW_SLOTS_MAX;
 
 impl Replica {
     /// Puts what waits into slots, and sends what has not been sent, as far as the window goes.
@@ -81,10 +86,15 @@ impl Replica {
         decided: Slot,
     ) {
         self.highest = self.highest.max(ballot);
-        // A leader is never further ahead of what is decided than its window; and who is behind fetches.
-        if slot.0 > self.decided().0 + 2 * self.options.window_slots {
-            reach(Mark::AcceptTooFarAhead);
-            if ballot >= self.acceptor.promised() {
+        // A leader is never further ahead of what is decided than a window; and who is behind fetches.
+        let is_too_far = slot.0 > self.decided().0.saturating_add(AHEAD_SLOTS_MAX);
+        if is_too_far || self.is_disk_behind() {
+            reach(if is_too_far {
+                Mark::AcceptTooFarAhead
+            } else {
+                Mark::AcceptWithDiskBehind
+            });
+            if from != self.options.me && ballot >= self.acceptor.promised() {
                 self.commit(now_ns, from, ballot, decided);
             }
             return;
@@ -105,12 +115,18 @@ impl Replica {
                 self.refuse(from, ballot);
             }
             Ok(is_new) => {
+                // An answer that still waits for the disk goes out by itself.
+                let is_answered = !is_new && self.is_unsynced(Some(slot));
                 if is_new {
                     let entry = entry.clone();
                     let vote = Vote { ballot, entry };
                     self.persist(now_ns, Record::Accepted { slot, vote });
                 } else {
-                    reach(Mark::AcceptTwice);
+                    reach(if is_answered {
+                        Mark::AcceptTwiceBeforeDurable
+                    } else {
+                        Mark::AcceptTwice
+                    });
                 }
                 let is_own = from == self.options.me;
                 let is_early = if is_own {
@@ -123,7 +139,9 @@ impl Replica {
                 } else {
                     self.last_urgent
                 };
-                self.send(after, from, Message::Accepted { ballot, slot });
+                if !is_answered {
+                    self.send(after, from, Message::Accepted { ballot, slot });
+                }
                 if !is_own {
                     self.commit(now_ns, from, ballot, decided);
                 }
@@ -248,8 +266,8 @@ impl Replica {
             return self.step_down(now_ns);
         }
         if leader
-            .writes
-            .is_some_and(|(_, since_ns)| now_ns > since_ns + election_ns)
+            .writes_since_ns
+            .is_some_and(|since_ns| now_ns > since_ns + election_ns)
         {
             reach(Mark::LeaderDiskStands);
             return self.step_down(now_ns);
@@ -258,7 +276,7 @@ impl Replica {
         let ballot = leader.ballot;
         let mut again = Vec::new();
         for (slot, open) in leader.open.range_mut(..=leader.sent) {
-            if open.sent_ns + self.options.beat_ns > now_ns {
+            if open.sent_ns + self.options.beat_ns > now_ns || planted(Bug::AcceptNotSentAgain) {
                 continue;
             }
             open.sent_ns = now_ns;
@@ -291,3 +309,6 @@ impl Replica {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

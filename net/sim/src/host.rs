@@ -201,7 +201,7 @@ impl World {
         if self.nodes[node].is_paused {
             return;
         }
-        let Some(deadline_ns) = executor.replica().deadline_ns() else {
+        let Some(deadline_ns) = executor.deadline_ns() else {
             self.nodes[node].tick = None;
             return;
         };

@@ -45,7 +45,8 @@ pub(crate) struct Plan {
     pub(crate) sync_ns: u64,
     pub(crate) election_ns: u64,
     pub(crate) beat_ns: u64,
-    pub(crate) window_slots: u64,
+    /// By node; in a quarter of the seeds not the same for all, as while a cluster is set up anew node by node.
+    pub(crate) window_slots: Vec<u64>,
     pub(crate) batch_bytes_max: usize,
     pub(crate) pending_bytes_max: usize,
     pub(crate) page_bytes_max: usize,
@@ -87,7 +88,7 @@ impl Plan {
             sync_ns: chance.of(5).log_uniform(20_000, 2_000_000),
             election_ns,
             beat_ns: election_ns / chance.of(8).between(3, 10),
-            window_slots: chance.of(9).log_uniform(1, 64),
+            window_slots: windows(chance, nodes),
             batch_bytes_max: chance.of(10).log_uniform(1, 4096) as usize,
             pending_bytes_max: chance.of(11).log_uniform(128, 1 << 16) as usize,
             page_bytes_max: chance.of(12).log_uniform(1, 1 << 14) as usize,
@@ -105,4 +106,17 @@ impl Plan {
             think_ns: chance.of(7).log_uniform(10_000, 10_000_000),
         }
     }
+}
+
+fn windows(chance: Chance, nodes: usize) -> Vec<u64> {
+    let differ = chance.of(16).below(4) == 0;
+    let window = |node| {
+        let chance = if differ {
+            chance.of(17).of(node)
+        } else {
+            chance.of(9)
+        };
+        chance.log_uniform(1, 64)
+    };
+    (0..nodes as u64).map(window).collect()
 }

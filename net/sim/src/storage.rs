@@ -258,7 +258,7 @@ impl World {
             configuration: configuration_of(&self.configuration, voter),
             election_ns: self.plan.election_ns,
             beat_ns: self.plan.beat_ns,
-            window_slots: self.plan.window_slots,
+            window_slots: self.plan.window_slots[node],
             batch_bytes_max: self.plan.batch_bytes_max,
             pending_bytes_max: self.plan.pending_bytes_max,
             page_bytes_max: self.plan.page_bytes_max,
@@ -268,7 +268,8 @@ impl World {
                 .bits(),
         };
         let now_ns = started.clock.at(self.now_ns);
-        let replica = Replica::new(now_ns, options, recovered);
+        let replica = Replica::new(now_ns, options, recovered)
+            .unwrap_or_else(|error| unreachable!("{error}"));
         started.machine = Machine::default();
         for slot in 1..=replica.decided().0 {
             if let Some(entry) = replica.decided_entry(Slot(slot)) {

@@ -81,6 +81,16 @@ impl Tally {
         Point::ALL.iter().map(|point| point.name())
     }
 
+    /// Whether enough nodes die there to ask for one. A canvasser has nothing to write, since it waits for its disk first; and
+    /// hardly ever anything to apply, which it would have to have asked for before.
+    pub fn is_wanted(point: &str, role: &str) -> bool {
+        let is_canvasser = Self::roles().nth(RoleName::Canvasser as usize) == Some(role);
+        !is_canvasser
+            || [Point::Sends, Point::Rests]
+                .map(Point::name)
+                .contains(&point)
+    }
+
     /// What their voters were doing: its columns.
     pub fn roles() -> impl Iterator<Item = &'static str> {
         ROLES.iter().map(|role| match role {

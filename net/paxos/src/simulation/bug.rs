@@ -30,12 +30,20 @@ bugs! {
     NoopOverTheBound = "noop-over-the-bound",
     /// An answer that can't be read any more counts as never.
     UnknownTreatedAsNever = "unknown-treated-as-never",
+    /// A vote is taken whatever the ballot that nobody can read any more.
+    BallotOfTheUnknownForgotten = "ballot-of-the-unknown-forgotten",
     /// A promise counts when its first page has come.
     FirstPageTakenForAll = "first-page-taken-for-all",
     /// The next page begins one slot too late.
     PageSkipsAnAnswer = "page-skips-an-answer",
     /// A candidate proposes for slots of which a promise says that they are decided.
     CandidateDoesNotCatchUp = "candidate-does-not-catch-up",
+    /// A candidate takes what it accepted for decided, and asks only for what comes after.
+    CandidateAsksAfterItsVotes = "candidate-asks-after-its-votes",
+    /// Of two that canvass, neither gives way: none says aye to the other.
+    CanvasserSaysNoAye = "canvasser-says-no-aye",
+    /// A new leader puts what clients ask for into the first slots that aren't decided.
+    NewProposedBeforeTheRecovered = "new-proposed-before-the-recovered",
     /// A candidate that steps down in its round forgets for whom it voted in it.
     VoteClearedOnStepDown = "vote-cleared-on-step-down",
     /// A promise that comes when its ballot leads already begins the ballot anew.
@@ -44,6 +52,10 @@ bugs! {
     AcceptedOfAnotherBallotCounted = "accepted-of-another-ballot-counted",
     /// An acceptance that comes twice counts for another voter too.
     AcceptedCountedTwice = "accepted-counted-twice",
+    /// To accept a slot counts for those before it too, as in a log without gaps.
+    AcceptedCountsForThoseBefore = "accepted-counts-for-those-before",
+    /// What a leader sent once it never sends again.
+    AcceptNotSentAgain = "accept-not-sent-again",
     /// The first acceptance chooses.
     ChosenWithoutAQuorum = "chosen-without-a-quorum",
     /// Half of the voters are a quorum, where their number is even.
@@ -74,6 +86,8 @@ bugs! {
     BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
     /// A record that can't be read in the middle of the log is taken for its end.
     CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
+    /// What can't be read any more stays on record as decided.
+    DecidedNotTakenBack = "decided-not-taken-back",
     /// A record that was never synced counts as one that may have been told of: a cluster that lost its power all at once
     /// waits for it for ever.
     TornTakenForUnknown = "torn-taken-for-unknown",
@@ -89,6 +103,10 @@ bugs! {
     OlderVoteTaken = "older-vote-taken",
     /// What is accepted and not known to be decided is told as decided.
     FetchTellsTheUndecided = "fetch-tells-the-undecided",
+    /// What was asked for once is never asked for again.
+    FetchNotSentAgain = "fetch-not-sent-again",
+    /// Who steps down says of what it proposed that it never did.
+    ProposedToldAsNever = "proposed-told-as-never",
     /// What is fetched a second time is decided a second time.
     FetchedTwiceDecidedTwice = "fetched-twice-decided-twice",
     /// What is learned from others is not put on record, though that it is decided is.

@@ -28,12 +28,18 @@ marks! {
     CanvassUnwelcome = "canvass unwelcome",
     /// An Aye of an earlier Canvass came.
     AyeOfAnotherBallot = "aye of another ballot",
+    /// No leader was heard of, and the own disk stood still.
+    CanvassPutOff = "canvass put off for the disk",
     /// A candidacy came to nothing in time.
     CandidacyExpired = "candidacy expired",
     /// A Prepare was refused.
     PrepareRefused = "prepare refused",
     /// A Prepare came twice.
     PrepareTwice = "prepare twice",
+    /// A Prepare came twice before the promise was durable.
+    PrepareTwiceBeforeDurable = "prepare twice before durable",
+    /// A Prepare came while the disk had too much to do.
+    PrepareWithDiskBehind = "prepare with the disk behind",
     /// A Prepare came from a candidate that knew less to be decided.
     PrepareBehind = "prepare of a candidate behind",
     /// A Promise of an earlier ballot came.
@@ -82,6 +88,10 @@ marks! {
     AcceptAboveThePromise = "accept above the promise",
     /// An Accept came for a slot too far after what was known to be decided.
     AcceptTooFarAhead = "accept too far ahead",
+    /// An Accept came while the disk had too much to do.
+    AcceptWithDiskBehind = "accept with the disk behind",
+    /// An Accept came twice before what it was answered was durable.
+    AcceptTwiceBeforeDurable = "accept twice before durable",
     /// An Accept came for a decided slot, of an old ballot that proposed something else.
     AcceptOfAnotherThanDecided = "accept of another than the decided",
     /// An Accept was sent again.
@@ -126,4 +136,6 @@ marks! {
     DiskEmpty = "disk empty",
     /// A record was found that was never synced in full.
     TornRecord = "torn record",
+    /// What could not be read any more was taken off the record as decided.
+    DecidedTakenBack = "decided taken back",
 }

@@ -192,7 +192,7 @@ impl Summary {
         }
         for (point, row) in Tally::points().zip(&self.deaths) {
             for (stage, count) in Tally::roles().zip(row) {
-                if *count == 0 {
+                if *count == 0 && Tally::is_wanted(point, stage) {
                     lacks.push(format!("No node died before {point}, {stage}."));
                 }
             }
