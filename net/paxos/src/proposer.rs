@@ -13,13 +13,13 @@ use crate::simulation::{Bug, Mark, planted, reach};
 ///       │  Refused, or no answer      │  Refused, or no answer
 ///       └────────────► given up ◄─────┘      and tried again later, in a higher ballot
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proposer {
     ballot: Ballot,
     state: State,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum State {
     /// By voter's index, what it answered.
     PhaseOne { answers: Vec<Option<Answer>> },

@@ -1,7 +1,7 @@
 //! Numbers that vary: a seed's sequence, the same on every machine.
 
 /// A generator (`SplitMix64`: Steele, Lea, Flood, OOPSLA 2014). Spreads retries; no secret rests on it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Random(u64);
 
 impl Random {

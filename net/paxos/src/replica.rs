@@ -16,7 +16,7 @@ use crate::simulation::{Bug, Mark, planted, reach};
 use crate::voter::Voter;
 
 /// How a voter is set up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Who it is.
     pub me: Voter,
@@ -59,14 +59,14 @@ pub enum ProposeError {
 }
 
 /// An effect, and what must be durable before it happens.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Output {
     pub(crate) after: Ticket,
     pub(crate) effect: Effect,
 }
 
 /// A slot that this voter wants decided.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Attempt {
     slot: Slot,
     wanted: Entry,
@@ -77,7 +77,7 @@ struct Attempt {
 }
 
 /// A voter's state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Replica {
     options: Options,
     random: Random,
