@@ -31,8 +31,10 @@ pub(crate) struct Place {
     pub(crate) node: Rc<Node>,
     /// By receiver, which set of letters it sent to it.
     pub(crate) mail: Vec<u32>,
-    /// The leaps that need no letter, by number.
+    /// The leaps that need no letter, once they were asked for.
     own: Option<Rc<[u32]>>,
+    /// The leaps that are crashes, once they were asked for.
+    crashes: Option<Rc<[u32]>>,
 }
 
 /// All that is known of nodes by themselves.
@@ -100,22 +102,31 @@ impl Atlas {
             node,
             mail,
             own: None,
+            crashes: None,
         });
         number
     }
 
-    /// The leaps of the node at `index`, in the state `from`, that need no letter.
+    /// The leaps of the node at `index`, in the state `from`, that need no letter and are no crash.
     pub(crate) fn own(&mut self, index: usize, from: u32) -> Result<Rc<[u32]>, (Broken, Step)> {
         if let Some(own) = &self.place(from).own {
             return Ok(Rc::clone(own));
         }
-        let mut own = Vec::new();
-        for step in self.place(from).node.steps(index, &self.bounds) {
-            own.extend(self.try_step(index, from, step)?);
-        }
-        let own: Rc<[u32]> = own.into();
+        let steps = self.place(from).node.steps(index, &self.bounds);
+        let own = self.try_all(index, from, steps)?;
         self.places[from as usize].own = Some(Rc::clone(&own));
         Ok(own)
+    }
+
+    /// The leaps of the node at `index`, in the state `from`, that are crashes.
+    pub(crate) fn crashes(&mut self, index: usize, from: u32) -> Result<Rc<[u32]>, (Broken, Step)> {
+        if let Some(crashes) = &self.place(from).crashes {
+            return Ok(Rc::clone(crashes));
+        }
+        let steps = self.place(from).node.ways_to_crash(&self.bounds);
+        let crashes = self.try_all(index, from, steps)?;
+        self.places[from as usize].crashes = Some(Rc::clone(&crashes));
+        Ok(crashes)
     }
 
     /// The leaps of the node at `index`, in the state `from`, by one of the letters of `mail`.
@@ -142,6 +153,19 @@ impl Atlas {
         let leaps: Rc<[u32]> = leaps.into();
         self.by_mail.insert((from, mail), Rc::clone(&leaps));
         Ok(leaps)
+    }
+
+    fn try_all(
+        &mut self,
+        index: usize,
+        from: u32,
+        steps: Vec<Step>,
+    ) -> Result<Rc<[u32]>, (Broken, Step)> {
+        let mut leaps = Vec::new();
+        for step in steps {
+            leaps.extend(self.try_step(index, from, step)?);
+        }
+        Ok(leaps.into())
     }
 
     /// Where `step` leads; `None` if nowhere.

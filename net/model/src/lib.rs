@@ -22,6 +22,14 @@
 //! makes more states than need be and never fewer. On a disk, the order of records counts within a slot only, and of
 //! promises only the highest: that is what recovery looks at.
 
+//!
+//! # What is left out, and why nothing is missed
+//!
+//! - A node's step depends on nothing but its state, so it is run once from each, however many states of the whole have
+//!   that: a state of the whole is but a number for each node.
+//! - A step of which nothing comes but more letters is a gain: whatever could follow without them can follow with them, as
+//!   letters may stay unread, and no law is kept by saying more. So where there is a gain, no other step is tried first.
+
 mod atlas;
 mod bounds;
 mod disk;

@@ -76,7 +76,7 @@ impl Node {
         decided.iter().map(|(slot, entry)| (*slot, entry))
     }
 
-    /// The steps that it can take without a letter. Those that change nothing may be among them.
+    /// The steps that it can take without a letter and without a crash. Those that change nothing may be among them.
     pub(crate) fn steps(&self, index: usize, bounds: &Bounds) -> Vec<Step> {
         let unsynced = self.disk.unsynced();
         let mut steps: Vec<_> = (1..=unsynced).map(Step::Syncs).collect();
@@ -88,17 +88,21 @@ impl Node {
         if self.ticks < bounds.ticks[index] {
             steps.push(Step::Ticks);
         }
-        if self.crashes < bounds.crashes {
-            for survivors in 0..1 << unsynced {
-                let rotten = None;
-                steps.push(Step::Crashes { survivors, rotten });
-                if bounds.rots {
-                    let rotten = self.disk.slots().map(Some);
-                    steps.extend(rotten.map(|rotten| Step::Crashes { survivors, rotten }));
-                }
+        steps
+    }
+
+    /// The ways in which it can crash.
+    pub(crate) fn ways_to_crash(&self, bounds: &Bounds) -> Vec<Step> {
+        let mut ways = Vec::new();
+        for survivors in 0..1 << self.disk.unsynced() {
+            let rotten = None;
+            ways.push(Step::Crashes { survivors, rotten });
+            if bounds.rots {
+                let rotten = self.disk.slots().map(Some);
+                ways.extend(rotten.map(|rotten| Step::Crashes { survivors, rotten }));
             }
         }
-        steps
+        ways
     }
 
     /// Takes `step`, and carries out all effects there are. Gives what it claims by that.
