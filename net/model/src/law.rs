@@ -95,15 +95,17 @@ pub(crate) fn own_word(
             }
         }
         Message::Accept { ballot, slot, .. } => {
-            let is_other = |sent: &&Message| {
-                matches!(sent, Message::Accept { ballot: b, slot: s, .. } if (b, s) == (ballot, slot))
-                    && *sent != message
+            let is_other = |sent: &Message| match sent {
+                Message::Accept {
+                    ballot: b, slot: s, ..
+                } => (b, s) == (ballot, slot) && sent != message,
+                _ => false,
             };
             let mut sent = node
                 .sent()
                 .iter()
                 .map(|number| &letters.get(*number).message);
-            if ballot.voter != me || sent.any(|sent| is_other(&sent)) {
+            if ballot.voter != me || sent.any(is_other) {
                 return Err(Broken {
                     law: "one value per ballot",
                     what: format!("{me} sends {message:?}, which isn't the ballot's only value"),

@@ -150,7 +150,10 @@ fn check(voters: usize, ballots: usize) -> u64 {
                     Choice::Free => assert!(chosen.is_empty(), "{}", what()),
                     Choice::Bound(entry) => {
                         assert!(chosen.iter().all(|chosen| *chosen == entry), "{}", what());
-                        let is_told = |answer: &Option<Answer>| matches!(answer, Some(Answer::Accepted(vote)) if vote.entry == *entry);
+                        let is_told = |answer: &Option<Answer>| match answer {
+                            Some(Answer::Accepted(vote)) => vote.entry == *entry,
+                            _ => false,
+                        };
                         assert!(answers.iter().any(is_told), "{}", what());
                     }
                     Choice::Open => {
