@@ -15,6 +15,7 @@ mod library;
 mod loom;
 mod mutants;
 mod python;
+mod sim;
 mod soak;
 mod step;
 mod stress;
@@ -57,6 +58,8 @@ enum Chore {
     Python(python::Options),
     /// Drive one region from processes in every language at once, and kill some of them.
     Stress(stress::Options),
+    /// Run the cluster simulator: its seeds, the scripts of its planted bugs, debug against release.
+    Sim(sim::Options),
     /// Compare with peers, side by side in one run; arguments go to the comparison.
     Compare(compare::Options),
 }
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
             Chore::Soak(options) => soak::run(&workspace, &options),
             Chore::Python(options) => python::run(&workspace, &options),
             Chore::Stress(options) => stress::run(&workspace, &options),
+            Chore::Sim(options) => sim::run(&workspace, &options),
             Chore::Compare(options) => compare::run(&workspace, &options),
         });
     match outcome {

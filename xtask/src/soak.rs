@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, of histories and models, and of the programs
-//! in C and C++ under sanitizers, and of the stress of one region from every language, round after round until the time is
-//! up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
+//! in C and C++ under sanitizers, of the stress of one region from every language, and new seeds of simulated clusters,
+//! round after round until the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
 
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,9 @@ const SANITIZED_C: &str = "programs in C and C++, sanitized";
 const STRESS: &str = "one region in every language";
 /// How long the latter takes in each round, in seconds.
 const STRESS_SECONDS: &str = "300";
+const CLUSTERS: &str = "simulated clusters";
+/// Every round runs so many of them that none before it ran, nor do tests.
+const CLUSTER_SEEDS: u64 = 50_000;
 
 /// Runs rounds until the time is up or something failed: what failed is worth more than more rounds.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, String> {
@@ -47,7 +50,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     let targets = targets(workspace, only)?;
     let with_c = only.is_none_or(|pattern| SANITIZED_C.contains(pattern));
     let with_stress = only.is_none_or(|pattern| STRESS.contains(pattern));
-    if targets.is_empty() && !with_c && !with_stress {
+    let with_clusters = only.is_none_or(|pattern| CLUSTERS.contains(pattern));
+    if targets.is_empty() && !with_c && !with_stress && !with_clusters {
         return Err("no test target with a long form fits: loosen --only".to_owned());
     }
     let started = Instant::now();
@@ -77,6 +81,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
             ];
             let command = long_form(workspace, &args, round);
             let name = format!("round {round}: {STRESS}");
+            reports.push(step::run_tests(&name, &command, None, true)?);
+        }
+        if with_clusters {
+            let (seeds, from) = (CLUSTER_SEEDS, CLUSTER_SEEDS * round);
+            let (seeds, from) = (seeds.to_string(), from.to_string());
+            let args = ["xtask", "sim", "--seeds", &seeds, "--from", &from];
+            let command = long_form(workspace, &args, round);
+            let name = format!("round {round}: {CLUSTERS}");
             reports.push(step::run_tests(&name, &command, None, true)?);
         }
         let failed = reports

@@ -98,6 +98,13 @@ const STEPS: &[Step] = &[
         minutes_max: 10,
     },
     Step {
+        name: "simulated clusters",
+        cargo: &["xtask", "sim"],
+        env: &[],
+        must_run_tests: true,
+        minutes_max: 15,
+    },
+    Step {
         name: "panics in the C ABI, step by step",
         cargo: &[
             "test",

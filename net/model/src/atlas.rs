@@ -123,7 +123,7 @@ impl Atlas {
         if let Some(crashes) = &self.place(from).crashes {
             return Ok(Rc::clone(crashes));
         }
-        let steps = self.place(from).node.ways_to_crash(&self.bounds);
+        let steps = self.place(from).node.ways_to_crash(index, &self.bounds);
         let crashes = self.try_all(index, from, steps)?;
         self.places[from as usize].crashes = Some(Rc::clone(&crashes));
         Ok(crashes)

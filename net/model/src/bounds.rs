@@ -7,10 +7,8 @@ use sprag_paxos::Configuration;
 pub struct Proposal {
     /// The node, from 0.
     pub node: usize,
-    /// The slot, from 1.
-    pub slot: u64,
-    /// The value; different ones can be told apart.
-    pub value: &'static str,
+    /// The command; different ones can be told apart.
+    pub command: &'static str,
 }
 
 /// The bounds of a model.
@@ -22,8 +20,10 @@ pub struct Bounds {
     pub proposals: Vec<Proposal>,
     /// By node, how many ticks it sees at most. A tick that does nothing doesn't count.
     pub ticks: Vec<u8>,
-    /// How many crashes there are at most.
-    pub crashes: u8,
+    /// By node, how often it crashes at most. The disk of a node that can't crash any more is done at once.
+    pub crashes: Vec<u8>,
+    /// How many states are left at most: what is further away isn't looked at.
+    pub states_max: usize,
     /// Whether a crash may make a vote unreadable.
     pub rots: bool,
 }

@@ -1,22 +1,29 @@
 //! What a node's disk holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sprag_paxos::{Answer, Ballot, Entry, Record, Recovered, Slot, Vote};
 
-/// A vote, and whether it can be read.
+/// A record of a slot, and whether it can be read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Kept {
-    vote: Vote,
+    what: What,
     is_readable: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum What {
+    Accepted(Vote),
+    Learned(Entry),
 }
 
 /// A disk: what is durable for ever, and what isn't yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Disk {
     promised: Ballot,
-    /// By slot, every vote there was, in the order in which they were written.
-    votes: BTreeMap<Slot, Vec<Kept>>,
+    decided: Slot,
+    /// By slot, every record there was, in the order in which they were written.
+    slots: BTreeMap<Slot, Vec<Kept>>,
     unsynced: Vec<Record>,
 }
 
@@ -24,7 +31,8 @@ impl Disk {
     pub(crate) fn new() -> Self {
         Self {
             promised: Ballot::NONE,
-            votes: BTreeMap::new(),
+            decided: Slot::NONE,
+            slots: BTreeMap::new(),
             unsynced: Vec::new(),
         }
     }
@@ -44,7 +52,7 @@ impl Disk {
         }
     }
 
-    /// Loses what isn't durable, but for what `survivors` has a bit of; and can't read the last vote of `rotten` any more.
+    /// Loses what isn't durable, but for what `survivors` has a bit of; and can't read the last record of `rotten` any more.
     pub(crate) fn crash(&mut self, survivors: u32, rotten: Option<Slot>) {
         let unsynced = std::mem::take(&mut self.unsynced);
         for (index, record) in unsynced.into_iter().enumerate() {
@@ -52,50 +60,82 @@ impl Disk {
                 self.keep(record);
             }
         }
-        let votes = rotten.and_then(|slot| self.votes.get_mut(&slot));
-        if let Some(last) = votes.and_then(|votes| votes.last_mut()) {
+        let records = rotten.and_then(|slot| self.slots.get_mut(&slot));
+        if let Some(last) = records.and_then(|records| records.last_mut()) {
             last.is_readable = false;
         }
     }
 
     /// What can be read when the node starts.
     pub(crate) fn recover(&self) -> Recovered {
-        let answers = self.votes.iter().filter_map(|(slot, votes)| {
-            let last = votes.last()?;
-            let answer = if last.is_readable {
-                Answer::Accepted(last.vote.clone())
-            } else {
-                Answer::Unknown(last.vote.ballot)
-            };
-            Some((*slot, answer))
-        });
-        Recovered {
+        let mut recovered = Recovered {
             promised: self.promised,
-            answers: answers.collect(),
+            ..Recovered::default()
+        };
+        let mut readable = BTreeSet::new();
+        for (slot, records) in &self.slots {
+            for kept in records {
+                match &kept.what {
+                    What::Accepted(vote) => {
+                        let answer = if kept.is_readable {
+                            Answer::Accepted(vote.clone())
+                        } else {
+                            Answer::Unknown(vote.ballot)
+                        };
+                        recovered.answers.insert(*slot, answer);
+                        recovered.learned.remove(slot);
+                    }
+                    What::Learned(entry) => {
+                        recovered.learned.insert(*slot, entry.clone());
+                        if !kept.is_readable {
+                            recovered.learned.remove(slot);
+                        }
+                    }
+                }
+            }
+            if records.last().is_some_and(|last| last.is_readable) {
+                readable.insert(*slot);
+            }
         }
+        let decided = (1..=self.decided.0).map(Slot);
+        let last = decided.take_while(|slot| readable.contains(slot)).last();
+        recovered.decided = last.unwrap_or(Slot::NONE);
+        recovered
+            .learned
+            .retain(|slot, _| *slot <= recovered.decided);
+        recovered
     }
 
     /// Every durable vote there ever was, readable or not.
     pub(crate) fn votes(&self) -> impl Iterator<Item = (Slot, Ballot, &Entry)> {
-        self.votes.iter().flat_map(|(slot, votes)| {
-            let votes = votes.iter().map(|kept| &kept.vote);
-            votes.map(|vote| (*slot, vote.ballot, &vote.entry))
+        self.slots.iter().flat_map(|(slot, records)| {
+            records.iter().filter_map(|kept| match &kept.what {
+                What::Accepted(vote) => Some((*slot, vote.ballot, &vote.entry)),
+                What::Learned(_) => None,
+            })
         })
     }
 
-    /// The slots that it has votes in.
+    /// The slots that it has records of.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
-        self.votes.keys().copied()
+        self.slots.keys().copied()
     }
 
     fn keep(&mut self, record: Record) {
-        match record {
-            Record::Promised(ballot) => self.promised = self.promised.max(ballot),
-            Record::Accepted { slot, vote } => {
-                let is_readable = true;
-                let votes = self.votes.entry(slot).or_default();
-                votes.push(Kept { vote, is_readable });
+        let (slot, what) = match record {
+            Record::Promised(ballot) => {
+                self.promised = self.promised.max(ballot);
+                return;
             }
-        }
+            Record::Decided(slot) => {
+                self.decided = self.decided.max(slot);
+                return;
+            }
+            Record::Accepted { slot, vote } => (slot, What::Accepted(vote)),
+            Record::Learned { slot, entry } => (slot, What::Learned(entry)),
+        };
+        let is_readable = true;
+        let records = self.slots.entry(slot).or_default();
+        records.push(Kept { what, is_readable });
     }
 }

@@ -11,7 +11,7 @@ use crate::node::{Node, Step};
 /// What came of a model.
 #[derive(Debug)]
 pub struct Report {
-    /// How many states there are within the bounds, or were found before a law broke.
+    /// How many states there are within the bounds, or were found before the search ended.
     pub states: usize,
     /// How many steps lead from one of them to another.
     pub steps: u64,
@@ -20,7 +20,7 @@ pub struct Report {
     /// How many different messages were sent.
     pub messages: usize,
     /// The most slots that every node of some state knows to be decided.
-    pub decided_by_all: usize,
+    pub decided_by_all: u64,
     /// The way to a broken law, if there is one.
     pub counterexample: Option<Counterexample>,
 }
@@ -60,7 +60,7 @@ struct Explorer<'a, const NODES: usize> {
     /// In the order in which they were reached, which is the order in which they are left.
     reached: Vec<Reached<NODES>>,
     steps: u64,
-    decided_by_all: usize,
+    decided_by_all: u64,
 }
 
 /// Goes to every state within `bounds`, whose configuration has as many voters as there are `NODES`; stops at the first
@@ -81,7 +81,7 @@ pub fn explore<const NODES: usize>(bounds: &Bounds) -> Report {
     };
     let mut counterexample = None;
     let mut next = 0;
-    while next < explorer.reached.len() {
+    while next < explorer.reached.len().min(bounds.states_max) {
         if let Err((broken, last)) = explorer.leave(next) {
             let mut steps = explorer.way_to(next);
             steps.push(last);
@@ -127,7 +127,6 @@ impl<const NODES: usize> Explorer<'_, NODES> {
 
     /// The leaps of the node at `index`: of its own, by each other's letters, and crashes if there may be one.
     fn leaps(&mut self, state: &State<NODES>, index: usize) -> Result<Vec<u32>, (Broken, Step)> {
-        let crashes = state.map(|number| self.atlas.place(number).node.crashes());
         let mut leaps = Vec::new();
         for sender in 0..NODES {
             if sender == index {
@@ -137,9 +136,7 @@ impl<const NODES: usize> Explorer<'_, NODES> {
                 leaps.extend_from_slice(&self.atlas.taking(index, state[index], mail)?);
             }
         }
-        if crashes.iter().sum::<u8>() < self.bounds.crashes {
-            leaps.extend_from_slice(&self.atlas.crashes(index, state[index])?);
-        }
+        leaps.extend_from_slice(&self.atlas.crashes(index, state[index])?);
         Ok(leaps)
     }
 
@@ -166,10 +163,8 @@ impl<const NODES: usize> Explorer<'_, NODES> {
     }
 
     fn look_who_decided(&mut self, state: &State<NODES>) {
-        let slots = state
-            .iter()
-            .map(|number| self.atlas.place(*number).node.decided().count());
-        let by_all = slots.min().unwrap_or_default();
+        let slots = state.map(|number| self.atlas.place(number).node.decided());
+        let by_all = slots.iter().map(|slot| slot.0).min().unwrap_or_default();
         self.decided_by_all = self.decided_by_all.max(by_all);
     }
 

@@ -27,8 +27,8 @@ impl fmt::Display for Broken {
 pub(crate) enum Claim {
     /// The slot is decided to hold this.
     Decided { slot: Slot, entry: Entry },
-    /// Something is chosen in the slot by the votes of this ballot.
-    Chosen { slot: Slot, ballot: Ballot },
+    /// Something is chosen in every slot up to this one.
+    ChosenUpTo(Slot),
     /// Nothing but this may have been chosen in the slot in a lower ballot.
     Proposed {
         slot: Slot,
@@ -38,26 +38,32 @@ pub(crate) enum Claim {
 }
 
 impl Claim {
-    pub(crate) fn of(message: &Message) -> Option<Claim> {
+    pub(crate) fn of(message: &Message) -> Vec<Claim> {
         match message {
-            Message::Commit { ballot, slot } => Some(Claim::Chosen {
-                slot: *slot,
-                ballot: *ballot,
-            }),
+            Message::Commit { decided, .. } | Message::Beat { decided, .. } => {
+                vec![Claim::ChosenUpTo(*decided)]
+            }
             Message::Accept {
                 ballot,
                 slot,
                 entry,
-            } => Some(Claim::Proposed {
-                slot: *slot,
-                ballot: *ballot,
-                entry: entry.clone(),
-            }),
-            Message::Decided { slot, entry } => Some(Claim::Decided {
-                slot: *slot,
-                entry: entry.clone(),
-            }),
-            _ => None,
+                decided,
+            } => {
+                let proposed = Claim::Proposed {
+                    slot: *slot,
+                    ballot: *ballot,
+                    entry: entry.clone(),
+                };
+                vec![proposed, Claim::ChosenUpTo(*decided)]
+            }
+            Message::Entries { from, entries } => {
+                let slots = (from.0..).map(Slot);
+                let decided = slots.zip(entries.iter().cloned());
+                decided
+                    .map(|(slot, entry)| Claim::Decided { slot, entry })
+                    .collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
@@ -94,11 +100,19 @@ pub(crate) fn own_word(
                 });
             }
         }
-        Message::Accept { ballot, slot, .. } => {
+        Message::Accept {
+            ballot,
+            slot,
+            entry,
+            ..
+        } => {
             let is_other = |sent: &Message| match sent {
                 Message::Accept {
-                    ballot: b, slot: s, ..
-                } => (b, s) == (ballot, slot) && sent != message,
+                    ballot: b,
+                    slot: s,
+                    entry: e,
+                    ..
+                } => (b, s) == (ballot, slot) && e != entry,
                 _ => false,
             };
             let mut sent = node
@@ -184,9 +198,9 @@ impl<'a> Chosen<'a> {
                     .iter()
                     .any(|(s, _, chosen)| s == slot && *chosen == entry),
             ),
-            Claim::Chosen { slot, ballot } => (
+            Claim::ChosenUpTo(last) => (
                 "decided is chosen",
-                self.0.iter().any(|(s, b, _)| (s, b) == (slot, ballot)),
+                (1..=last.0).all(|slot| self.0.iter().any(|(s, _, _)| s.0 == slot)),
             ),
             Claim::Proposed {
                 slot,

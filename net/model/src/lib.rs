@@ -12,14 +12,16 @@
 //! - **Time** stands still and all waits are zero, so that each timer is always due: a tick may come whenever it likes.
 //!   How many ticks a node sees is bounded, and so is the number of ballots.
 //! - **The disk** has a queue of records. The first one, two, or more of it become durable; then the executor hears of it.
+//!   The disk of a node that can't crash any more is done at once: what it has to say may come late all the same. That its
+//!   own vote counts later than others' is tried on the nodes that can.
 //! - **A crash** leaves any subset of what wasn't durable, and optionally makes one vote unreadable. The node is back at
 //!   once: a node that is down does the same as one that takes no step. A crash between two effects needs no step either:
 //!   it leaves what a crash after all of them leaves when the later records are lost and the later messages aren't taken.
 //!
 //! # When two states are one
 //!
-//! States are compared whole, never by a digest. What is in an executor counts, its random numbers and time included, which
-//! makes more states than need be and never fewer. On a disk, the order of records counts within a slot only, and of
+//! States are compared whole, never by a digest. What is in an executor counts, but for its random numbers, which say when
+//! something is done and never what, and for effects held back twice, which are the network's to double. On a disk, the order of records counts within a slot only, and of
 //! promises only the highest: that is what recovery looks at.
 
 //!

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sprag_paxos::{Ballot, Effect, Entry, Executor, Options, Replica, Slot, Ticket};
+use sprag_paxos::{Ballot, Effect, Executor, Options, Replica, Slot, Ticket};
 
 use crate::bounds::Bounds;
 use crate::disk::Disk;
@@ -66,14 +66,9 @@ impl Node {
         &self.sent
     }
 
-    pub(crate) fn crashes(&self) -> u8 {
-        self.crashes
-    }
-
-    /// What it takes for decided.
-    pub(crate) fn decided(&self) -> impl Iterator<Item = (Slot, &Entry)> {
-        let decided = self.executor.replica().decided();
-        decided.iter().map(|(slot, entry)| (*slot, entry))
+    /// Up to where it takes everything for decided.
+    pub(crate) fn decided(&self) -> Slot {
+        self.executor.replica().decided()
     }
 
     /// The steps that it can take without a letter and without a crash. Those that change nothing may be among them.
@@ -92,8 +87,11 @@ impl Node {
     }
 
     /// The ways in which it can crash.
-    pub(crate) fn ways_to_crash(&self, bounds: &Bounds) -> Vec<Step> {
+    pub(crate) fn ways_to_crash(&self, index: usize, bounds: &Bounds) -> Vec<Step> {
         let mut ways = Vec::new();
+        if self.crashes == bounds.crashes[index] {
+            return ways;
+        }
         for survivors in 0..1 << self.disk.unsynced() {
             let rotten = None;
             ways.push(Step::Crashes { survivors, rotten });
@@ -121,11 +119,10 @@ impl Node {
             }
             Step::Proposes(number) => {
                 let proposal = bounds.proposals[number];
-                let entry = Entry::Commands(proposal.value.as_bytes().into());
                 let before = self.executor.clone();
-                let slot = Slot(proposal.slot);
+                let command = proposal.command.as_bytes();
                 // What is refused changes nothing, and what changes nothing can be asked for again.
-                if self.executor.propose(NOW_NS, slot, entry).is_ok() && self.executor != before {
+                if self.executor.propose(NOW_NS, command).is_ok() && self.executor != before {
                     self.proposed |= 1 << number;
                 }
             }
@@ -150,8 +147,16 @@ impl Node {
             }
         }
         let mut claims = Vec::new();
-        while let Some(effect) = self.executor.poll() {
-            self.carry_out(index, bounds, letters, effect, &mut claims)?;
+        loop {
+            while let Some(effect) = self.executor.poll() {
+                self.carry_out(index, bounds, letters, effect, &mut claims)?;
+            }
+            let unsynced = self.disk.unsynced();
+            if unsynced == 0 || self.crashes < bounds.crashes[index] {
+                break;
+            }
+            self.disk.sync(unsynced);
+            self.executor.persisted(NOW_NS, self.written);
         }
         law::promise_kept(self, letters)?;
         Ok(claims)
@@ -187,6 +192,7 @@ impl Node {
                 }
             }
             Effect::Decided { slot, entry } => claims.push(Claim::Decided { slot, entry }),
+            Effect::SteppedDown { .. } => {}
         }
         Ok(())
     }
@@ -208,8 +214,13 @@ fn start(index: usize, bounds: &Bounds, disk: &Disk) -> Executor {
         me: bounds.configuration.voters()[index],
         configuration: bounds.configuration.clone(),
         // All waits are zero: whatever could be due is.
-        attempt_ns: 0,
+        election_ns: 0,
+        beat_ns: 0,
+        window_slots: 2,
+        batch_bytes_max: 1,
+        pending_bytes_max: 16,
+        page_bytes_max: 1 << 10,
         seed: 0,
     };
-    Executor::new(NOW_NS, Replica::new(options, disk.recover()))
+    Executor::new(NOW_NS, Replica::new(NOW_NS, options, disk.recover()))
 }

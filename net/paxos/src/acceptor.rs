@@ -6,6 +6,9 @@ use crate::ballot::Ballot;
 use crate::entry::{Answer, Entry, Slot, Vote};
 use crate::simulation::{Bug, planted};
 
+/// What an answer takes beside its entry, about.
+const ANSWER_BYTES: usize = 64;
+
 /// What a voter remembers.
 ///
 /// ```text
@@ -27,6 +30,9 @@ pub struct TooLate(pub Ballot);
 impl Acceptor {
     /// What a disk gave back. Whoever accepted in a ballot has promised it, whatever else is remembered.
     pub fn recovered(promised: Ballot, answers: BTreeMap<Slot, Answer>) -> Self {
+        if planted(Bug::PromiseRecoveredFromItsRecordOnly) {
+            return Self { promised, answers };
+        }
         let highest = answers.values().map(|answer| match answer {
             Answer::Never => Ballot::NONE,
             Answer::Accepted(vote) => vote.ballot,
@@ -54,24 +60,50 @@ impl Acceptor {
         }
     }
 
-    /// All that it accepted, by slot.
-    pub fn answers(&self) -> &BTreeMap<Slot, Answer> {
-        &self.answers
+    /// What it knows of the slots from `from` on, as much as goes into a page of about `bytes_max`, and where the next
+    /// page begins.
+    pub fn page(&self, from: Slot, bytes_max: usize) -> (Vec<(Slot, Answer)>, Option<Slot>) {
+        let mut answers = Vec::new();
+        let mut bytes = 0;
+        for (slot, answer) in self.answers.range(from..) {
+            if bytes > bytes_max {
+                let skipped = u64::from(planted(Bug::PageSkipsAnAnswer));
+                return (answers, Some(Slot(slot.0 + skipped)));
+            }
+            bytes += ANSWER_BYTES;
+            if let Answer::Accepted(vote) = answer {
+                bytes += vote.entry.bytes();
+            }
+            answers.push((*slot, answer.clone()));
+        }
+        (answers, None)
     }
 
     /// Promises `ballot`; whether that is new. The same ballot may be promised again: a Promise can be lost.
     pub fn promise(&mut self, ballot: Ballot) -> Result<bool, TooLate> {
-        if ballot < self.promised {
+        if self.is_too_late(ballot) {
             return Err(TooLate(self.promised));
         }
-        let is_new = ballot > self.promised;
+        let is_new = ballot != self.promised;
         self.promised = ballot;
         Ok(is_new)
     }
 
+    fn is_too_late(&self, ballot: Ballot) -> bool {
+        if planted(Bug::BallotsComparedByRound) {
+            return ballot.round < self.promised.round;
+        }
+        ballot < self.promised
+    }
+
+    /// Forgets half of the promise, as if the vote were for one candidacy only.
+    pub(crate) fn forget_vote(&mut self) {
+        self.promised.voter = Ballot::NONE.voter;
+    }
+
     /// Accepts `entry` in `slot`; whether that is new, as it isn't when the Accept came twice.
     pub fn accept(&mut self, ballot: Ballot, slot: Slot, entry: &Entry) -> Result<bool, TooLate> {
-        if ballot < self.promised && !planted(Bug::AcceptsBelowThePromise) {
+        if self.is_too_late(ballot) && !planted(Bug::AcceptsBelowThePromise) {
             return Err(TooLate(self.promised));
         }
         if !planted(Bug::AcceptLeavesThePromise) {
@@ -81,7 +113,10 @@ impl Acceptor {
             ballot,
             entry: entry.clone(),
         };
-        let is_new = self.vote(slot) != Some(&vote);
+        let is_new = match self.vote(slot) {
+            Some(last) if planted(Bug::RevoteNotPersisted) => last.entry != vote.entry,
+            last => last != Some(&vote),
+        };
         self.answers.insert(slot, Answer::Accepted(vote));
         Ok(is_new)
     }

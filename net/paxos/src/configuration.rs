@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::simulation::{Bug, planted};
 use crate::voter::Voter;
 
 /// The two phases of a ballot.
@@ -96,6 +97,10 @@ impl Configuration {
 
     /// Whether `set` is enough for `phase`: a majority, in either.
     pub fn is_quorum(&self, _phase: Phase, set: VoterSet) -> bool {
-        set.len() > self.voters.len() / 2
+        let voters = self.voters.len();
+        if planted(Bug::HalfIsAQuorum) {
+            return 2 * set.len() >= voters;
+        }
+        set.len() > voters / 2
     }
 }

@@ -26,6 +26,26 @@ pub enum Record {
         /// In which ballot, and what.
         vote: Vote,
     },
+    /// It was told that `slot` is decided to hold this, which it may never have accepted.
+    Learned {
+        /// Where.
+        slot: Slot,
+        /// What.
+        entry: Entry,
+    },
+    /// Everything up to this slot is decided, and is what was last accepted or learned there. Those records are durable
+    /// before this one is written.
+    Decided(Slot),
+}
+
+impl Record {
+    /// Whether something waits for it to be durable. What doesn't wait may be written along with what does.
+    pub fn is_urgent(&self) -> bool {
+        match self {
+            Record::Promised(_) | Record::Accepted { .. } => true,
+            Record::Learned { .. } | Record::Decided(_) => false,
+        }
+    }
 }
 
 /// What is to be done next. Effects are taken one by one, in order; the world may end between any two.
@@ -46,11 +66,17 @@ pub enum Effect {
         /// What.
         message: Message,
     },
-    /// The slot is decided, for good.
+    /// The slot is decided, for good. Slots come in order, each once in a voter's life.
     Decided {
         /// Which.
         slot: Slot,
         /// What it holds.
         entry: Entry,
+    },
+    /// This voter leads no longer. Of what it was given to propose, the outcome of what isn't decided yet is unknown; but
+    /// what came from `unproposed` on has never been proposed.
+    SteppedDown {
+        /// The number, as [`propose`](crate::Executor::propose) gave it, of the first that was never proposed.
+        unproposed: u64,
     },
 }

@@ -31,8 +31,18 @@ impl fmt::Display for Slot {
 pub enum Entry {
     /// Nothing: fills a slot that nobody may have a value for.
     Noop,
-    /// What clients asked for, opaque here.
+    /// What clients asked for: [`commands`](crate::commands) parts it.
     Commands(Arc<[u8]>),
+}
+
+impl Entry {
+    /// How many bytes of commands it holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Entry::Noop => 0,
+            Entry::Commands(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// An entry accepted in a ballot: what an acceptor remembers of a slot.

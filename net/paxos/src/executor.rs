@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use crate::effect::{Effect, Ticket};
-use crate::entry::{Entry, Slot};
 use crate::message::Message;
 use crate::replica::{ProposeError, Replica};
 use crate::voter::Voter;
@@ -52,16 +51,21 @@ impl Executor {
         self.replica.tick(self.now_ns);
     }
 
-    /// Wants `slot` decided, as [`Replica::propose`] says.
-    pub fn propose(&mut self, now_ns: u64, slot: Slot, entry: Entry) -> Result<(), ProposeError> {
+    /// Takes a command to be decided, in some slot, after those given before, if this voter leads; gives its number, from
+    /// 0 in each life of the voter. When the command is decided, the slot's entry has it; until then its outcome is
+    /// unknown, but where [`Effect::SteppedDown`] says that it was never proposed.
+    ///
+    /// Copies the command; allocates only as more wait than ever before.
+    pub fn propose(&mut self, now_ns: u64, command: &[u8]) -> Result<u64, ProposeError> {
         self.at(now_ns);
-        self.replica.propose(self.now_ns, slot, entry)
+        self.replica.propose(self.now_ns, command)
     }
 
     /// Everything up to `ticket` is durable.
     pub fn persisted(&mut self, now_ns: u64, ticket: Ticket) {
         self.at(now_ns);
         self.durable = self.durable.max(ticket);
+        self.replica.persisted(self.now_ns, ticket);
     }
 
     /// The next effect to carry out. What the voter tells itself takes the same way as what it tells others, and is told

@@ -3,24 +3,32 @@
 
 mod acceptor;
 mod ballot;
+mod batch;
+mod candidate;
+mod catch_up;
+mod choice;
 mod configuration;
 mod effect;
+mod election;
 mod entry;
 mod executor;
+mod leader;
+mod learner;
 mod message;
-mod proposer;
 mod random;
 mod replica;
+mod replication;
 pub mod simulation;
 mod voter;
 
 pub use acceptor::{Acceptor, TooLate};
 pub use ballot::Ballot;
+pub use batch::commands;
+pub use choice::{Choice, choose};
 pub use configuration::{Configuration, ConfigurationError, Phase, VoterSet};
 pub use effect::{Effect, Record, Ticket};
 pub use entry::{Answer, Entry, Slot, Vote};
 pub use executor::Executor;
 pub use message::Message;
-pub use proposer::{Choice, Proposer, choose};
-pub use replica::{Options, ProposeError, Recovered, Replica};
+pub use replica::{Options, ProposeError, Recovered, Replica, RoleName};
 pub use voter::{DiskId, NodeId, Voter};

@@ -4,67 +4,93 @@ use crate::ballot::Ballot;
 use crate::entry::{Answer, Entry, Slot};
 
 /// A message from one voter to another. Each may be lost, doubled, late and out of order; who sent it is known to the
-/// transport, which proves it.
+/// transport, which proves it. An answer names the ballot of what it answers, and counts for no other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Phase one: asks for the promise to accept nothing below `ballot`, and for what was accepted in `slot`.
+    /// Before phase one: would a Prepare in this ballot be welcome? Changes nothing.
+    Canvass {
+        /// The ballot that it would be.
+        ballot: Ballot,
+    },
+    /// It would: no leader has been heard of for an election timeout.
+    Aye {
+        /// The ballot that was asked about.
+        ballot: Ballot,
+    },
+    /// Phase one: asks for the promise to accept nothing below `ballot`, and for what was accepted from a slot on.
     Prepare {
         /// The candidate's ballot.
         ballot: Ballot,
-        /// What it wants to know of.
-        slot: Slot,
+        /// Where it wants to know from.
+        from: Slot,
     },
-    /// The promise, durable before it leaves.
+    /// The promise, durable before it leaves, and a page of what was accepted.
     Promise {
-        /// The ballot of the Prepare that it answers, and of no other.
+        /// The ballot of the Prepare that it answers.
         ballot: Ballot,
-        /// The slot that was asked for.
-        slot: Slot,
-        /// What the acceptor knows of it.
-        answer: Answer,
+        /// The slot that was asked from.
+        from: Slot,
+        /// What the acceptor knows of slots after `decided`, ascending; never, of those in between.
+        answers: Vec<(Slot, Answer)>,
+        /// Where the next page begins; `None` if it knows of nothing after these.
+        next: Option<Slot>,
+        /// Up to where the acceptor knows what is decided. Of those slots it answers nothing: they can be fetched.
+        decided: Slot,
     },
     /// Phase two: asks to accept `entry`.
     Accept {
-        /// The proposer's ballot.
+        /// The leader's ballot.
         ballot: Ballot,
         /// Where.
         slot: Slot,
         /// What.
         entry: Entry,
+        /// As in Commit.
+        decided: Slot,
     },
     /// The acceptance, durable before it leaves.
     Accepted {
-        /// The ballot of the Accept that it answers, and of no other.
+        /// The ballot of the Accept that it answers.
         ballot: Ballot,
         /// Where.
         slot: Slot,
     },
-    /// A Prepare or an Accept came too late.
+    /// A Canvass, a Prepare, an Accept or a Beat came too late.
     Refused {
         /// The ballot that was refused.
         ballot: Ballot,
-        /// Where.
-        slot: Slot,
         /// What the acceptor has promised instead.
         promised: Ballot,
     },
-    /// What was proposed in `ballot` for `slot` is chosen. Who accepted in that very ballot knows what it is.
+    /// Everything up to `decided` is decided. Where a voter accepted a slot in this very ballot it knows what that is.
     Commit {
-        /// The ballot in which it was chosen.
+        /// The leader's ballot.
         ballot: Ballot,
-        /// Where.
-        slot: Slot,
+        /// Up to where.
+        decided: Slot,
     },
-    /// Asks what was decided, having missed it.
+    /// The leader is there: a Commit that is answered.
+    Beat {
+        /// The leader's ballot.
+        ballot: Ballot,
+        /// As in Commit.
+        decided: Slot,
+    },
+    /// A Beat was heard.
+    Heard {
+        /// Its ballot.
+        ballot: Ballot,
+    },
+    /// Asks what was decided from a slot on, having missed it.
     Fetch {
-        /// Where.
-        slot: Slot,
+        /// From where.
+        from: Slot,
     },
-    /// What was decided.
-    Decided {
-        /// Where.
-        slot: Slot,
-        /// What.
-        entry: Entry,
+    /// What was decided: some of it, as much as goes into a page.
+    Entries {
+        /// The slot of the first.
+        from: Slot,
+        /// What each holds, slot after slot.
+        entries: Vec<Entry>,
     },
 }

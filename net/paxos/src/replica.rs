@@ -1,19 +1,33 @@
-//! A voter: acceptor, proposer and learner in one, driven by messages and by time that come in as arguments.
+//! A voter: acceptor, learner and now and then leader, driven by messages and by time that come in as arguments.
+//!
+//! ```text
+//!              no leader heard of                 a quorum                    a quorum of promises,
+//!              for an election timeout            says aye                    all pages, nothing missed
+//!   Follower ────────────────────────► Canvasser ─────────► Candidate ──────────────────────────────► Leader
+//!      ▲                                   │                    │                                        │
+//!      └───────────────────────────────────┴────────────────────┴────────────────────────────────────────┘
+//!            a higher ballot; nothing for an election timeout; no quorum heard; its disk stands still
+//! ```
+//!
+//! This file has what is common: state, inputs, outputs. What the roles do is in `election`, `replication` and `catch_up`.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
-use crate::acceptor::{Acceptor, TooLate};
+use crate::acceptor::Acceptor;
 use crate::ballot::Ballot;
-use crate::configuration::Configuration;
+use crate::candidate::Candidate;
+use crate::catch_up::Fetching;
+use crate::configuration::{Configuration, VoterSet};
 use crate::effect::{Effect, Record, Ticket};
 use crate::entry::{Answer, Entry, Slot};
+use crate::leader::Leader;
+use crate::learner::Learner;
 use crate::message::Message;
-use crate::proposer::Proposer;
 use crate::random::Random;
-use crate::simulation::{Bug, Mark, planted, reach};
-use crate::voter::Voter;
+use crate::simulation::{Mark, reach};
+use crate::voter::{NodeId, Voter};
 
 /// How a voter is set up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,8 +36,19 @@ pub struct Options {
     pub me: Voter,
     /// Who votes.
     pub configuration: Configuration,
-    /// How long an attempt may take before another is begun, in nanoseconds; waits grow from there, and vary.
-    pub attempt_ns: u64,
+    /// How long no leader must have been heard of before another is elected, in nanoseconds: a few times what a message
+    /// and a sync take at their slowest. Each voter waits that long, and up to twice.
+    pub election_ns: u64,
+    /// How often a leader is heard of, at least, in nanoseconds: a fraction of the above.
+    pub beat_ns: u64,
+    /// How many slots a leader has under way at once: 1 and up.
+    pub window_slots: u64,
+    /// How many bytes of commands go into a slot, unless one command alone is larger.
+    pub batch_bytes_max: usize,
+    /// How many bytes of commands wait for a slot before more are refused; and the most that one command has.
+    pub pending_bytes_max: usize,
+    /// How many bytes of entries are told at once, about.
+    pub page_bytes_max: usize,
     /// Where its variations come from: another number for each start of each voter.
     pub seed: u64,
 }
@@ -33,8 +58,12 @@ pub struct Options {
 pub struct Recovered {
     /// The last promise on record.
     pub promised: Ballot,
-    /// What is known of each slot.
+    /// What is known of each slot's vote.
     pub answers: BTreeMap<Slot, Answer>,
+    /// What was learned last in a slot, and not accepted since.
+    pub learned: BTreeMap<Slot, Entry>,
+    /// Up to where everything is on record as decided, and can be read.
+    pub decided: Slot,
 }
 
 impl Default for Recovered {
@@ -43,19 +72,67 @@ impl Default for Recovered {
         Self {
             promised: Ballot::NONE,
             answers: BTreeMap::new(),
+            learned: BTreeMap::new(),
+            decided: Slot::NONE,
         }
     }
 }
 
-/// Why nothing was proposed.
+/// Why nothing was proposed. Nothing will be, either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ProposeError {
-    /// The voter works on another slot.
-    #[error("slot {0} is being proposed for already; propose again once it is decided")]
-    Busy(Slot),
-    /// The configuration doesn't name the voter.
-    #[error("voter {0} has no vote in this configuration; propose through one that has")]
-    NoVote(Voter),
+    /// Another leads, or nobody that is known.
+    #[error("this node doesn't lead; ask {}", .leader.map_or("the others".to_owned(), |node| format!("node {}", node.0)))]
+    NotLeader {
+        /// Who does, as far as is known.
+        leader: Option<NodeId>,
+    },
+    /// Too much waits already.
+    #[error(
+        "{waiting} bytes of commands wait, of at most {max}; propose again when some of them are decided"
+    )]
+    Overloaded {
+        /// How many bytes wait.
+        waiting: usize,
+        /// How many may.
+        max: usize,
+    },
+    /// The command is too large ever to be taken.
+    #[error("command: {bytes} bytes, of at most {max}; split it")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The most that it may have.
+        max: usize,
+    },
+}
+
+/// What a voter is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// It follows a leader, or waits for one.
+    Follower,
+    /// It asks whether to become a candidate, in this ballot.
+    Canvasser { ballot: Ballot, ayes: VoterSet },
+    /// It is in phase one.
+    Candidate(Candidate),
+    /// It is in phase two.
+    Leader(Leader),
+}
+
+/// The same, to be seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleName {
+    /// It follows a leader, or waits for one.
+    Follower,
+    /// It asks whether to become a candidate.
+    Canvasser,
+    /// It is in phase one.
+    Candidate,
+    /// It leads, and makes sure that what was decided before it is decided.
+    Recovering,
+    /// It leads, and knows everything that was decided before it.
+    Leader,
 }
 
 /// An effect, and what must be durable before it happens.
@@ -65,45 +142,67 @@ pub(crate) struct Output {
     pub(crate) effect: Effect,
 }
 
-/// A slot that this voter wants decided.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Attempt {
-    slot: Slot,
-    wanted: Entry,
-    /// `None` once given up: another one is due.
-    proposer: Option<Proposer>,
-    failures: u32,
-    deadline_ns: u64,
-}
-
 /// A voter's state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Replica {
-    options: Options,
+    pub(crate) options: Options,
     random: Random,
-    acceptor: Acceptor,
-    decided: BTreeMap<Slot, Entry>,
-    attempt: Option<Attempt>,
+    pub(crate) acceptor: Acceptor,
+    pub(crate) learner: Learner,
+    pub(crate) role: Role,
+    /// The ballot of the leader that it follows.
+    pub(crate) leader: Option<Ballot>,
+    /// When it last heard of a leader, or started.
+    pub(crate) heard_ns: u64,
+    /// When it looks for another leader, or gives up its candidacy for another.
+    pub(crate) election_due_ns: u64,
+    /// When it asks again whoever did not answer.
+    pub(crate) resend_due_ns: u64,
+    pub(crate) fetching: Option<Fetching>,
+    /// Up to where others know what is decided.
+    pub(crate) known: Slot,
     /// The highest ballot heard of.
-    highest: Ballot,
+    pub(crate) highest: Ballot,
+    /// How many commands it was ever given.
+    pub(crate) proposals: u64,
     last_ticket: Ticket,
+    /// The last that something waits for: what leaves rests on no later one, which may never be synced.
+    pub(crate) last_urgent: Ticket,
+    durable: Ticket,
+    /// What is decided, to be put on record once all of it is durable.
+    hint: Option<(Ticket, Slot)>,
+    /// Up to where that was done.
+    recorded: Slot,
     pub(crate) outputs: VecDeque<Output>,
 }
 
 impl Replica {
-    /// A voter that remembers what its disk gave back.
-    pub fn new(options: Options, recovered: Recovered) -> Self {
+    /// A voter that remembers what its disk gave back, at `now_ns`.
+    pub fn new(now_ns: u64, options: Options, recovered: Recovered) -> Self {
         let acceptor = Acceptor::recovered(recovered.promised, recovered.answers);
-        Self {
+        let mut replica = Self {
             random: Random::new(options.seed),
             highest: acceptor.promised(),
             acceptor,
-            options,
-            decided: BTreeMap::new(),
-            attempt: None,
+            learner: Learner::new(recovered.decided, recovered.learned),
+            role: Role::Follower,
+            leader: None,
+            heard_ns: now_ns,
+            election_due_ns: 0,
+            resend_due_ns: 0,
+            fetching: None,
+            known: recovered.decided,
+            proposals: 0,
             last_ticket: Ticket::NONE,
+            last_urgent: Ticket::NONE,
+            durable: Ticket::NONE,
+            hint: None,
+            recorded: recovered.decided,
             outputs: VecDeque::new(),
-        }
+            options,
+        };
+        replica.wait_for_leader(now_ns);
+        replica
     }
 
     /// Who it is.
@@ -116,313 +215,198 @@ impl Replica {
         &self.acceptor
     }
 
-    /// What it knows to be decided.
-    pub fn decided(&self) -> &BTreeMap<Slot, Entry> {
-        &self.decided
+    /// Everything up to this slot is decided.
+    pub fn decided(&self) -> Slot {
+        self.learner.decided()
     }
 
-    /// The slot it works on, and its attempt at it, if one is under way.
-    pub fn attempt(&self) -> Option<(Slot, Option<&Proposer>)> {
-        let attempt = self.attempt.as_ref()?;
-        Some((attempt.slot, attempt.proposer.as_ref()))
+    /// What a decided slot holds.
+    pub fn decided_entry(&self, slot: Slot) -> Option<&Entry> {
+        self.learner.entry(&self.acceptor, slot)
+    }
+
+    /// Who leads, as far as it knows.
+    pub fn leader(&self) -> Option<Voter> {
+        self.leader.map(|ballot| ballot.voter)
+    }
+
+    /// What it is doing.
+    pub fn role(&self) -> RoleName {
+        match &self.role {
+            Role::Follower => RoleName::Follower,
+            Role::Canvasser { .. } => RoleName::Canvasser,
+            Role::Candidate(_) => RoleName::Candidate,
+            Role::Leader(leader) if self.decided() < leader.first_own => RoleName::Recovering,
+            Role::Leader(_) => RoleName::Leader,
+        }
     }
 
     /// When [`tick`](Self::tick) is due.
     pub fn deadline_ns(&self) -> Option<u64> {
-        Some(self.attempt.as_ref()?.deadline_ns)
+        self.index_of(self.options.me)?;
+        Some(match &self.role {
+            Role::Follower => self.election_due_ns,
+            Role::Canvasser { .. } | Role::Candidate(_) => {
+                self.election_due_ns.min(self.resend_due_ns)
+            }
+            Role::Leader(leader) => leader.beat_due_ns,
+        })
     }
 
-    /// Wants `slot` decided, with `entry` if nothing else is. What it is decided to hold is told as an effect, in any case
-    /// and more than once.
-    pub fn propose(&mut self, now_ns: u64, slot: Slot, entry: Entry) -> Result<(), ProposeError> {
-        if self.index_of(self.options.me).is_none() {
-            return Err(ProposeError::NoVote(self.options.me));
+    pub(crate) fn propose(&mut self, now_ns: u64, command: &[u8]) -> Result<u64, ProposeError> {
+        let leader = self.leader().map(|voter| voter.node);
+        let Role::Leader(leading) = &mut self.role else {
+            return Err(ProposeError::NotLeader { leader });
+        };
+        let max = self.options.pending_bytes_max;
+        let (bytes, waiting) = (command.len(), leading.pending.bytes());
+        if bytes > max {
+            return Err(ProposeError::TooLarge { bytes, max });
         }
-        if let Some(decided) = self.decided.get(&slot) {
-            let entry = decided.clone();
-            self.output(Ticket::NONE, Effect::Decided { slot, entry });
-            return Ok(());
+        if bytes + waiting > max {
+            reach(Mark::Overloaded);
+            return Err(ProposeError::Overloaded { waiting, max });
         }
-        match &self.attempt {
-            Some(attempt) if attempt.slot == slot => return Ok(()),
-            Some(attempt) => return Err(ProposeError::Busy(attempt.slot)),
-            None => {}
-        }
-        self.attempt = Some(Attempt {
-            slot,
-            wanted: entry,
-            proposer: None,
-            failures: 0,
-            deadline_ns: now_ns,
-        });
-        self.begin(now_ns);
-        Ok(())
+        let number = leading.pending.push(command);
+        self.pump(now_ns);
+        Ok(number)
     }
 
     /// Time has come to `now_ns`.
-    pub fn tick(&mut self, now_ns: u64) {
-        if let Some(attempt) = &self.attempt
-            && attempt.deadline_ns <= now_ns
-        {
-            if attempt.proposer.is_some() {
-                reach(Mark::AttemptExpired);
+    pub(crate) fn tick(&mut self, now_ns: u64) {
+        if self.index_of(self.options.me).is_none() {
+            return;
+        }
+        match &self.role {
+            Role::Leader(leader) => {
+                if leader.beat_due_ns <= now_ns {
+                    self.beat(now_ns);
+                }
             }
-            self.begin(now_ns);
+            Role::Follower => {
+                if self.election_due_ns <= now_ns {
+                    self.canvass(now_ns);
+                }
+            }
+            Role::Canvasser { .. } | Role::Candidate(_) => {
+                if self.election_due_ns <= now_ns {
+                    reach(Mark::CandidacyExpired);
+                    self.canvass(now_ns);
+                } else if self.resend_due_ns <= now_ns {
+                    self.ask_again(now_ns);
+                }
+            }
         }
     }
 
     /// A message came. `from` is who sent it, as the transport proves.
-    pub fn step(&mut self, now_ns: u64, from: Voter, message: Message) {
+    pub(crate) fn step(&mut self, now_ns: u64, from: Voter, message: Message) {
         let Some(index) = self.index_of(from) else {
             reach(Mark::Stranger);
             return;
         };
+        // What only a ballot's own voter may say, nobody else is believed.
+        let is_own = |ballot: &Ballot| ballot.voter == from;
         match message {
-            Message::Prepare { ballot, slot } => self.prepare(from, ballot, slot),
+            Message::Canvass { ballot } if is_own(&ballot) => self.canvassed(now_ns, from, ballot),
+            Message::Aye { ballot } => self.aye(now_ns, index, ballot),
+            Message::Prepare {
+                ballot,
+                from: first,
+            } if is_own(&ballot) => self.prepare(now_ns, from, ballot, first),
+            Message::Promise {
+                ballot,
+                from: first,
+                answers,
+                next,
+                decided,
+            } => {
+                let page = crate::candidate::Page {
+                    from: first,
+                    answers,
+                    next,
+                    decided,
+                };
+                self.promised(now_ns, index, ballot, page);
+            }
             Message::Accept {
                 ballot,
                 slot,
                 entry,
-            } => self.accept(from, ballot, slot, &entry),
-            Message::Promise {
-                ballot,
-                slot,
-                answer,
-            } => self.promised(index, ballot, slot, answer),
-            Message::Accepted { ballot, slot } => self.accepted(index, ballot, slot),
-            Message::Refused {
-                ballot,
-                slot,
-                promised,
-            } => self.refused(now_ns, ballot, slot, promised),
-            Message::Commit { ballot, slot } => self.commit(from, ballot, slot),
-            Message::Fetch { slot } => {
-                self.tell_decided(from, slot);
+                decided,
+            } if is_own(&ballot) => self.accept(now_ns, from, ballot, slot, &entry, decided),
+            Message::Accepted { ballot, slot } => self.accepted(now_ns, index, ballot, slot),
+            Message::Refused { ballot, promised } => self.refused(now_ns, ballot, promised),
+            Message::Commit { ballot, decided } if is_own(&ballot) => {
+                self.commit(now_ns, from, ballot, decided);
             }
-            Message::Decided { slot, entry } => {
-                reach(Mark::Fetched);
-                self.decide(slot, entry);
-            }
-        }
-    }
-
-    /// Begins an attempt in a ballot of its own, above all it has heard of.
-    fn begin(&mut self, now_ns: u64) {
-        let me = self.options.me;
-        let Some(attempt) = &mut self.attempt else {
-            return;
-        };
-        // After the last round there is no other: whoever wrote that number has ended the cluster.
-        let Some(ballot) = self.highest.max(self.acceptor.promised()).next_of(me) else {
-            return;
-        };
-        let wait_ns = self.options.attempt_ns << attempt.failures.min(4);
-        attempt.deadline_ns = now_ns + wait_ns + self.random.below(wait_ns);
-        attempt.failures += 1;
-        attempt.proposer = Some(Proposer::new(ballot, &self.options.configuration));
-        let slot = attempt.slot;
-        self.highest = ballot;
-        // Its own promise, and so the ballot, is durable before anyone hears of it: or the same ballot, begun anew after a
-        // crash, could propose something else.
-        if self.acceptor.promise(ballot).is_ok() {
-            self.persist(Record::Promised(ballot));
-        }
-        let after = if planted(Bug::BallotReusedAfterRestart) {
-            Ticket::NONE
-        } else {
-            self.last_ticket
-        };
-        self.broadcast(after, &Message::Prepare { ballot, slot });
-        let answer = self.acceptor.answer(slot);
-        let promise = Message::Promise {
-            ballot,
-            slot,
-            answer,
-        };
-        self.send(after, me, promise);
-    }
-
-    fn prepare(&mut self, from: Voter, ballot: Ballot, slot: Slot) {
-        self.highest = self.highest.max(ballot);
-        if self.tell_decided(from, slot) {
-            reach(Mark::PrepareOfDecided);
-            return;
-        }
-        match self.acceptor.promise(ballot) {
-            Err(TooLate(promised)) => {
-                reach(Mark::PrepareRefused);
-                self.refuse(from, ballot, slot, promised);
-            }
-            Ok(is_new) => {
-                if is_new {
-                    self.persist(Record::Promised(ballot));
+            Message::Beat { ballot, decided } if is_own(&ballot) => {
+                if self.commit(now_ns, from, ballot, decided) {
+                    self.send(Ticket::NONE, from, Message::Heard { ballot });
                 } else {
-                    reach(Mark::PrepareTwice);
+                    self.refuse(from, ballot);
                 }
-                let answer = self.acceptor.answer(slot);
-                let promise = Message::Promise {
-                    ballot,
-                    slot,
-                    answer,
-                };
-                // What it answers rests on the promise and on every vote that it tells.
-                let after = if planted(Bug::PromiseBeforeDurable) {
-                    Ticket::NONE
-                } else {
-                    self.last_ticket
-                };
-                self.send(after, from, promise);
             }
+            Message::Heard { ballot } => self.heard(now_ns, index, ballot),
+            Message::Fetch { from: first } => self.fetched(from, first),
+            Message::Entries {
+                from: first,
+                entries,
+            } => self.entries(now_ns, from, first, entries),
+            Message::Canvass { .. }
+            | Message::Prepare { .. }
+            | Message::Accept { .. }
+            | Message::Commit { .. }
+            | Message::Beat { .. } => {}
         }
     }
 
-    fn accept(&mut self, from: Voter, ballot: Ballot, slot: Slot, entry: &Entry) {
-        self.highest = self.highest.max(ballot);
-        if self.tell_decided(from, slot) {
-            return;
+    /// Everything up to `ticket` is durable.
+    pub(crate) fn persisted(&mut self, now_ns: u64, ticket: Ticket) {
+        self.durable = self.durable.max(ticket);
+        let last_urgent = self.last_urgent;
+        if let Role::Leader(leader) = &mut self.role {
+            leader.wrote(now_ns, self.durable, last_urgent);
         }
-        if ballot > self.acceptor.promised() {
-            reach(Mark::AcceptAboveThePromise);
-        }
-        match self.acceptor.accept(ballot, slot, entry) {
-            Err(TooLate(promised)) => {
-                reach(Mark::AcceptRefused);
-                self.refuse(from, ballot, slot, promised);
-            }
-            Ok(is_new) => {
-                if is_new {
-                    let vote = crate::Vote {
-                        ballot,
-                        entry: entry.clone(),
-                    };
-                    self.persist(Record::Accepted { slot, vote });
-                } else {
-                    reach(Mark::AcceptTwice);
-                }
-                let is_early = if from == self.options.me {
-                    planted(Bug::OwnVoteBeforeDurable)
-                } else {
-                    planted(Bug::AcceptedBeforeDurable)
-                };
-                let after = if is_early {
-                    Ticket::NONE
-                } else {
-                    self.last_ticket
-                };
-                self.send(after, from, Message::Accepted { ballot, slot });
-            }
-        }
-    }
-
-    fn promised(&mut self, index: usize, ballot: Ballot, slot: Slot, answer: Answer) {
-        let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.slot == slot) else {
-            return;
-        };
-        let Some(proposer) = &mut attempt.proposer else {
-            return;
-        };
-        let configuration = &self.options.configuration;
-        let Some(entry) = proposer.promised(configuration, index, ballot, answer, &attempt.wanted)
-        else {
-            return;
-        };
-        let ballot = proposer.ballot();
-        let accept = Message::Accept {
-            ballot,
-            slot,
-            entry,
-        };
-        self.broadcast(Ticket::NONE, &accept);
-        // Its own acceptance goes the way of all others: through the disk.
-        self.send(Ticket::NONE, self.options.me, accept);
-    }
-
-    fn accepted(&mut self, index: usize, ballot: Ballot, slot: Slot) {
-        let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.slot == slot) else {
-            return;
-        };
-        let Some(proposer) = &mut attempt.proposer else {
-            return;
-        };
-        if let Some(entry) = proposer.accepted(&self.options.configuration, index, ballot) {
-            let ballot = proposer.ballot();
-            self.broadcast(Ticket::NONE, &Message::Commit { ballot, slot });
-            self.decide(slot, entry);
-        }
-    }
-
-    fn refused(&mut self, now_ns: u64, ballot: Ballot, slot: Slot, promised: Ballot) {
-        self.highest = self.highest.max(promised);
-        let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.slot == slot) else {
-            return;
-        };
-        if attempt
-            .proposer
-            .as_ref()
-            .is_some_and(|proposer| proposer.ballot() == ballot)
+        if let Some((after, decided)) = self.hint
+            && after <= self.durable
         {
-            attempt.proposer = None;
-            // Two that go on at once refuse each other for ever.
-            let wait_ns = self.options.attempt_ns << attempt.failures.min(4);
-            attempt.deadline_ns = now_ns + self.random.below(wait_ns);
+            self.hint = None;
+            self.recorded = decided;
+            self.persist(now_ns, Record::Decided(decided));
+            self.note_decided();
         }
     }
 
-    fn commit(&mut self, from: Voter, ballot: Ballot, slot: Slot) {
-        if self.decided.contains_key(&slot) {
-            return;
+    /// Puts on record what is decided, once that is durable and nothing else is on its way there.
+    pub(crate) fn note_decided(&mut self) {
+        if self.hint.is_none() && self.recorded < self.decided() {
+            self.hint = Some((self.last_ticket, self.decided()));
         }
-        match self.acceptor.vote(slot) {
-            Some(vote) if vote.ballot == ballot || planted(Bug::CommitBlessesAStaleVote) => {
-                reach(Mark::CommitOfOwnVote);
-                let entry = vote.entry.clone();
-                self.decide(slot, entry);
-                return;
-            }
-            Some(_) => reach(Mark::CommitOfAnotherVote),
-            None => reach(Mark::CommitWithoutVote),
-        }
-        self.send(Ticket::NONE, from, Message::Fetch { slot });
     }
 
-    fn decide(&mut self, slot: Slot, entry: Entry) {
-        if self.decided.contains_key(&slot) {
-            return;
-        }
-        self.decided.insert(slot, entry.clone());
-        self.attempt.take_if(|attempt| attempt.slot == slot);
-        self.output(Ticket::NONE, Effect::Decided { slot, entry });
-    }
-
-    /// Answers with what is decided, if anything is; whether it did.
-    fn tell_decided(&mut self, to: Voter, slot: Slot) -> bool {
-        let Some(entry) = self.decided.get(&slot).cloned() else {
-            return false;
-        };
-        self.send(Ticket::NONE, to, Message::Decided { slot, entry });
-        true
-    }
-
-    fn refuse(&mut self, to: Voter, ballot: Ballot, slot: Slot, promised: Ballot) {
-        let refused = Message::Refused {
-            ballot,
-            slot,
-            promised,
-        };
-        self.send(Ticket::NONE, to, refused);
-    }
-
-    fn index_of(&self, voter: Voter) -> Option<usize> {
+    pub(crate) fn index_of(&self, voter: Voter) -> Option<usize> {
         self.options.configuration.index_of(voter)
     }
 
-    fn persist(&mut self, record: Record) {
+    /// Between `least_ns` and twice that.
+    pub(crate) fn vary(&mut self, least_ns: u64) -> u64 {
+        least_ns + self.random.below(least_ns)
+    }
+
+    pub(crate) fn persist(&mut self, now_ns: u64, record: Record) {
         self.last_ticket.0 += 1;
         let ticket = self.last_ticket;
+        if record.is_urgent() {
+            self.last_urgent = ticket;
+            if let Role::Leader(leader) = &mut self.role {
+                leader.writes.get_or_insert((ticket, now_ns));
+            }
+        }
         self.output(Ticket::NONE, Effect::Persist { ticket, record });
     }
 
-    fn broadcast(&mut self, after: Ticket, message: &Message) {
+    pub(crate) fn broadcast(&mut self, after: Ticket, message: &Message) {
         for index in 0..self.options.configuration.voters().len() {
             let to = self.options.configuration.voters()[index];
             if to != self.options.me {
@@ -431,11 +415,16 @@ impl Replica {
         }
     }
 
-    fn send(&mut self, after: Ticket, to: Voter, message: Message) {
+    pub(crate) fn refuse(&mut self, to: Voter, ballot: Ballot) {
+        let promised = self.acceptor.promised();
+        self.send(Ticket::NONE, to, Message::Refused { ballot, promised });
+    }
+
+    pub(crate) fn send(&mut self, after: Ticket, to: Voter, message: Message) {
         self.output(after, Effect::Send { to, message });
     }
 
-    fn output(&mut self, after: Ticket, effect: Effect) {
+    pub(crate) fn output(&mut self, after: Ticket, effect: Effect) {
         self.outputs.push_back(Output { after, effect });
     }
 }

@@ -1,8 +1,8 @@
 //! In which order effects leave: nothing before what it rests on is durable, and nothing later than it must.
 
 use sprag_paxos::{
-    Answer, Ballot, Configuration, DiskId, Effect, Entry, Executor, Message, NodeId, Options,
-    Record, Recovered, Replica, Slot, Ticket, Vote, Voter,
+    Ballot, Configuration, DiskId, Effect, Entry, Executor, Message, NodeId, Options, Record,
+    Recovered, Replica, Slot, Ticket, Vote, Voter,
 };
 
 const SLOT: Slot = Slot(1);
@@ -30,10 +30,15 @@ fn executor(voters: u16) -> Executor {
     let options = Options {
         me: voter(1),
         configuration: Configuration::new((1..=voters).map(voter).collect()).unwrap(),
-        attempt_ns: 1_000,
+        election_ns: 1_000,
+        beat_ns: 100,
+        window_slots: 4,
+        batch_bytes_max: 1 << 10,
+        pending_bytes_max: 1 << 10,
+        page_bytes_max: 1 << 10,
         seed: 1,
     };
-    Executor::new(0, Replica::new(options, Recovered::default()))
+    Executor::new(0, Replica::new(0, options, Recovered::default()))
 }
 
 fn effects(executor: &mut Executor) -> Vec<Effect> {
@@ -68,14 +73,16 @@ fn send(to: u16, message: Message) -> Effect {
 }
 
 fn prepare(ballot: Ballot) -> Message {
-    Message::Prepare { ballot, slot: SLOT }
+    Message::Prepare { ballot, from: SLOT }
 }
 
 fn promise(ballot: Ballot) -> Message {
     Message::Promise {
         ballot,
-        slot: SLOT,
-        answer: Answer::Never,
+        from: SLOT,
+        answers: Vec::new(),
+        next: None,
+        decided: Slot::NONE,
     }
 }
 
@@ -84,33 +91,12 @@ fn accept(ballot: Ballot) -> Message {
         ballot,
         slot: SLOT,
         entry: value(),
+        decided: Slot::NONE,
     }
 }
 
 fn accepted_in(ballot: Ballot) -> Message {
     Message::Accepted { ballot, slot: SLOT }
-}
-
-fn decided() -> Effect {
-    Effect::Decided {
-        slot: SLOT,
-        entry: value(),
-    }
-}
-
-/// A proposer of three voters that is in phase two, its own acceptance not durable yet.
-fn in_phase_two() -> Executor {
-    let mut executor = executor(3);
-    executor.propose(0, SLOT, value()).unwrap();
-    effects(&mut executor);
-    executor.persisted(0, Ticket(1));
-    effects(&mut executor);
-    executor.step(0, voter(2), promise(ballot(1, 1)));
-    let accepts = [send(2, accept(ballot(1, 1))), send(3, accept(ballot(1, 1)))];
-    let (before, after) = (effects(&mut executor), accepted(2, ballot(1, 1)));
-    assert_eq!(before[..2], accepts, "they don't wait for the disk");
-    assert_eq!(before[2..], [after]);
-    executor
 }
 
 #[test]
@@ -146,7 +132,6 @@ fn a_refusal_rests_on_nothing() {
     executor.step(0, voter(2), prepare(ballot(1, 2)));
     let refused = Message::Refused {
         ballot: ballot(1, 2),
-        slot: SLOT,
         promised: ballot(2, 3),
     };
     let expected = [promised(1, ballot(2, 3)), send(2, refused)];
@@ -187,49 +172,25 @@ fn what_is_durable_is_durable_with_all_before_it() {
 }
 
 #[test]
-fn nobody_hears_of_a_ballot_before_it_is_durable() {
-    let mut executor = executor(3);
-    executor.propose(0, SLOT, value()).unwrap();
-    assert_eq!(effects(&mut executor), [promised(1, ballot(1, 1))]);
-    executor.persisted(0, Ticket(1));
-    let expected = [
-        send(2, prepare(ballot(1, 1))),
-        send(3, prepare(ballot(1, 1))),
-    ];
-    assert_eq!(effects(&mut executor), expected);
-}
-
-#[test]
-fn accepts_leave_before_the_proposer_s_own_vote_is_durable() {
-    in_phase_two();
-}
-
-#[test]
-fn a_proposer_counts_its_own_vote_when_it_is_durable() {
-    let mut executor = in_phase_two();
-    executor.step(0, voter(2), accepted_in(ballot(1, 1)));
-    assert_eq!(effects(&mut executor), [], "one of three");
-    executor.persisted(0, Ticket(2));
-    let effects = effects(&mut executor);
-    assert!(effects.contains(&decided()), "{effects:?}");
-}
-
-#[test]
-fn a_proposer_needs_no_vote_of_its_own() {
-    let mut executor = in_phase_two();
-    executor.step(0, voter(2), accepted_in(ballot(1, 1)));
-    executor.step(0, voter(3), accepted_in(ballot(1, 1)));
-    let effects = effects(&mut executor);
-    assert!(effects.contains(&decided()), "{effects:?}");
-}
-
-#[test]
 fn one_alone_waits_for_its_disk_and_for_nothing_else() {
     let mut executor = executor(1);
-    executor.propose(0, SLOT, value()).unwrap();
+    executor.tick(2_000);
     assert_eq!(effects(&mut executor), [promised(1, ballot(1, 1))]);
-    executor.persisted(0, Ticket(1));
-    assert_eq!(effects(&mut executor), [accepted(2, ballot(1, 1))]);
-    executor.persisted(0, Ticket(2));
-    assert_eq!(effects(&mut executor), [decided()]);
+    executor.persisted(2_000, Ticket(1));
+    let own = effects(&mut executor);
+    let is_vote = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Persist {
+                ticket: Ticket(2),
+                record: Record::Accepted { slot: SLOT, .. }
+            }
+        )
+    };
+    assert!(own.iter().any(is_vote), "its first entry: {own:?}");
+    let is_decided = |effect: &Effect| matches!(effect, Effect::Decided { slot: SLOT, .. });
+    assert!(!own.iter().any(is_decided), "not durable yet: {own:?}");
+    executor.persisted(2_000, Ticket(2));
+    let after = effects(&mut executor);
+    assert!(after.iter().any(is_decided), "durable now: {after:?}");
 }

@@ -40,12 +40,12 @@ impl Chance {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// From `least` to `most`, each power of two as likely as any other.
+    /// From `least`, which is not 0, to `most`: about as likely between any number and its double. In whole numbers only,
+    /// so that every machine draws the same.
     pub(crate) fn log_uniform(self, least: u64, most: u64) -> u64 {
-        let power = self.fraction() * (u64::BITS - (most / least).leading_zeros()) as f64;
-        let doubled = least << (power as u32);
-        let rest = (power.fract() * doubled as f64) as u64;
-        (doubled + rest).min(most)
+        let doublings = u64::from((most / least).ilog2()) + 1;
+        let low = least << self.of(1).below(doublings);
+        low + self.of(2).below(low.min(most - low + 1))
     }
 }
 

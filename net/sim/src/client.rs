@@ -1,19 +1,21 @@
-//! Clients: each asks for one thing at a time, tries node after node, and writes down what it was told.
+//! Clients: each asks for one thing at a time, tries node after node as long as it is told that nothing was done, and
+//! never asks again for what may have been.
 
-use sprag_paxos::{Entry, NodeId, Slot};
+use sprag_paxos::NodeId;
 
 use crate::chance::Chance;
+use crate::command::{CallNumber, Command, Operation};
+use crate::history::{CallId, RegisterOperation};
 use crate::plan::Plan;
 
-/// What a client asked for and was told.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) slot: Slot,
-    /// What it proposed: of no other call.
-    pub(crate) entry: Entry,
-    pub(crate) began_ns: u64,
-    /// When it was answered, and with what. `None` is unknown: it may yet happen, up to the end.
-    pub(crate) answer: Option<(u64, Entry)>,
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking {
+    pub(crate) command: Command,
+    /// Its number in the history.
+    pub(crate) id: CallId,
+    /// How often nothing was done.
+    pub(crate) tries: u64,
 }
 
 /// What a client is about to do.
@@ -21,83 +23,83 @@ pub(crate) struct Call {
 pub(crate) enum Timer {
     /// To begin its next call.
     Begin,
-    /// To try another node.
-    TryAgain,
+    /// To ask again, since nothing was done.
+    Ask,
+    /// To give up on the answer.
+    GiveUp,
 }
 
 /// A client.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    pub(crate) calls: Vec<Call>,
-    is_asking: bool,
-    tries: u64,
+    number: usize,
+    pub(crate) asking: Option<Asking>,
+    calls: u64,
     /// Which of its timers counts; the earlier ones are void.
     pub(crate) timer: u64,
     chance: Chance,
+    /// Who leads, as far as it was told.
+    pub(crate) leader: Option<NodeId>,
+    /// The last version that it saw of each register.
+    pub(crate) versions: Vec<u64>,
     /// Calls answered since the faults ended.
     pub(crate) answered_in_calm: u32,
 }
 
-/// After so many tries a client gives up on a call, and never knows.
-const TRIES_MAX: u64 = 12;
-
 impl Client {
-    pub(crate) fn new(chance: Chance) -> Self {
+    pub(crate) fn new(number: usize, keys: u64, chance: Chance) -> Self {
         Self {
-            calls: Vec::new(),
-            is_asking: false,
-            tries: 0,
+            number,
+            asking: None,
+            calls: 0,
             timer: 0,
             chance,
+            leader: None,
+            versions: vec![0; keys as usize],
             answered_in_calm: 0,
         }
     }
 
-    /// Begins a call at or near the end of what is decided.
-    pub(crate) fn begin(&mut self, now_ns: u64, number: u64, frontier: Slot) {
-        let back = self.chance.of(number << 8).below(3);
-        self.calls.push(Call {
-            slot: Slot((frontier.0 + 1).saturating_sub(back).max(1)),
-            entry: Entry::Commands(number.to_be_bytes().into()),
-            began_ns: now_ns,
-            answer: None,
-        });
-        self.is_asking = true;
-        self.tries = 0;
-    }
-
-    /// The call under way, if there is one, and its number.
-    pub(crate) fn call(&self) -> Option<(usize, &Call)> {
-        let last = self.calls.len().checked_sub(1)?;
-        self.is_asking.then(|| (last, &self.calls[last]))
-    }
-
-    /// The node to ask next; `None` when it has tried enough.
-    pub(crate) fn next_node(&mut self, nodes: usize) -> Option<NodeId> {
-        self.tries += 1;
-        if self.tries > TRIES_MAX {
-            return None;
+    /// Makes up its next call.
+    pub(crate) fn next_command(&mut self, plan: &Plan) -> Command {
+        self.calls += 1;
+        let chance = self.chance.of(self.calls << 8);
+        let key = chance.of(1).below(plan.keys);
+        // Of no other call.
+        let value = self.calls << 8 | self.number as u64;
+        let expected = self.versions[key as usize];
+        let operation = match chance.of(2).below(10) {
+            0..4 => Operation::Register(RegisterOperation::Get),
+            4..6 => Operation::Register(RegisterOperation::Put(value)),
+            6 => Operation::Register(RegisterOperation::Swap(value)),
+            7 => Operation::Register(RegisterOperation::CompareAndPut { expected, value }),
+            _ => Operation::NextToken,
+        };
+        let call = CallNumber {
+            client: self.number,
+            number: self.calls,
+        };
+        Command {
+            call,
+            key,
+            operation,
         }
-        let number = (self.calls.len() as u64) << 8 | self.tries;
-        Some(NodeId(self.chance.of(number).below(nodes as u64) as u16))
     }
 
-    /// The call was answered.
-    pub(crate) fn answered(&mut self, now_ns: u64, entry: Entry) {
-        if let Some(call) = self.calls.last_mut() {
-            call.answer = Some((now_ns, entry));
-        }
-        self.is_asking = false;
+    /// How much longer than need be the command is.
+    pub(crate) fn padding(&self) -> usize {
+        self.chance.of(self.calls << 8 | 1).below(64) as usize
     }
 
-    /// The call is given up.
-    pub(crate) fn gave_up(&mut self) {
-        self.is_asking = false;
+    /// The node to ask: who leads, or anyone.
+    pub(crate) fn node(&self, nodes: usize, tries: u64) -> NodeId {
+        let chance = self.chance.of(self.calls << 8 | 2).of(tries);
+        self.leader
+            .unwrap_or(NodeId(chance.below(nodes as u64) as u16))
     }
 
     /// How long it waits before its next call.
     pub(crate) fn think_ns(&self, plan: &Plan) -> u64 {
-        let number = (self.calls.len() as u64) << 8 | 0xff;
-        1 + self.chance.of(number).below(2 * plan.think_ns)
+        1 + self.chance.of(self.calls << 8 | 3).below(2 * plan.think_ns)
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::chance::Chance;
+use crate::site;
 
 macro_rules! classes {
     ($($(#[$meta:meta])* $name:ident = $text:literal, $weight:literal),* $(,)?) => {
@@ -79,9 +81,25 @@ pub struct Strike {
     pub occasion: u32,
 }
 
+impl FromStr for Class {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let class = Class::ALL.iter().find(|class| class.name() == name);
+        class.copied().ok_or_else(|| {
+            let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+            format!(
+                "no class of faults is named `{name}`; the classes are {}",
+                names.join(", ")
+            )
+        })
+    }
+}
+
 impl fmt::Display for Strike {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.class.name(), self.site, self.occasion)
+        let site = site::name(self.class, self.site);
+        write!(f, "{} {site} {}", self.class.name(), self.occasion)
     }
 }
 

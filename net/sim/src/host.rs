@@ -1,12 +1,15 @@
 //! What a node's host does: it feeds the voter, carries out its effects one by one, dies between any two, and starts again.
 
+use sprag_paxos::simulation::{Bug, planted};
 use sprag_paxos::{
-    DiskId, Effect, Executor, Message, NodeId, Options, ProposeError, Replica, Voter,
+    DiskId, Effect, Executor, Message, NodeId, Options, ProposeError, Replica, RoleName, Slot,
+    Voter,
 };
 
+use crate::ask::Reply;
 use crate::fault::Class;
 use crate::invariant::{Broken, Fact};
-use crate::network::CLIENTS;
+use crate::machine::Machine;
 use crate::node::{Input, Tick};
 use crate::tally::Point;
 use crate::trace::Happening;
@@ -58,27 +61,29 @@ impl World {
             Input::Message { from, message } => executor.step(now_ns, from, message),
             Input::Persisted { ticket } => executor.persisted(now_ns, ticket),
             Input::Tick => executor.tick(now_ns),
-            Input::Request {
-                client,
-                slot,
-                entry,
-            } => match executor.propose(now_ns, slot, entry) {
-                Ok(()) => self.nodes[node]
-                    .waiting
-                    .entry(slot)
-                    .or_default()
-                    .push(client),
-                Err(ProposeError::Busy(_) | ProposeError::NoVote(_)) => {
-                    let timer = self.clients[client].timer;
-                    let at = self
-                        .network
-                        .send(&mut self.faults, self.now_ns, node, CLIENTS);
-                    for at_ns in at.into_iter().flatten() {
-                        self.at(at_ns, Event::Busy { client, timer });
-                    }
+            Input::Request { call, bytes } => match executor.propose(now_ns, &bytes) {
+                Ok(number) => {
+                    self.nodes[node].waiting.insert(call, number);
+                }
+                Err(error) => {
+                    let leader = match error {
+                        ProposeError::NotLeader { leader } => leader,
+                        ProposeError::Overloaded { .. } | ProposeError::TooLarge { .. } => {
+                            Some(NodeId(node as u16))
+                        }
+                    };
+                    self.reply(node, call, Reply::NotDone { leader });
                 }
             },
         }
+        let leads = matches!(
+            self.nodes[node].role(),
+            Some(RoleName::Recovering | RoleName::Leader)
+        );
+        if leads && !self.nodes[node].has_led {
+            self.tally.elections += 1;
+        }
+        self.nodes[node].has_led = leads;
     }
 
     /// Carries out all effects there are. Between any two the node may die, or stand still.
@@ -89,9 +94,10 @@ impl World {
             };
             let effect = executor.poll();
             if let Some(chance) = self.faults.strike(Class::Crash, node) {
-                let stage = self.nodes[node].stage();
-                let point = Point::before(effect.as_ref());
-                self.tally.crashes[point as usize][stage as usize] += 1;
+                let point = Point::before(effect.as_ref(), self.nodes[node].is_syncing);
+                if let Some(role) = self.nodes[node].role() {
+                    self.tally.crashes[point as usize][role as usize] += 1;
+                }
                 self.die(node)?;
                 let down_ns = chance.log_uniform(MILLISECOND_NS, SECOND_NS);
                 self.after(down_ns, Event::Start { node });
@@ -138,31 +144,44 @@ impl World {
                     entry: &entry,
                 })?;
                 self.frontier = self.frontier.max(slot);
-                for client in self.nodes[node].waiting.remove(&slot).unwrap_or_default() {
-                    let arrives = self
-                        .network
-                        .send(&mut self.faults, self.now_ns, node, CLIENTS);
-                    for at_ns in arrives.into_iter().flatten() {
-                        let entry = entry.clone();
-                        self.at(
-                            at_ns,
-                            Event::Answer {
-                                client,
-                                slot,
-                                entry,
-                            },
-                        );
+                for (call, outcome) in self.nodes[node].machine.apply(&entry) {
+                    if self.nodes[node].waiting.remove(&call).is_some() {
+                        self.reply(node, call, Reply::Done(outcome));
                     }
+                }
+                self.compare(node)?;
+            }
+            Effect::SteppedDown { unproposed } => {
+                let waiting = std::mem::take(&mut self.nodes[node].waiting);
+                for (call, number) in waiting {
+                    let reply = if number >= unproposed {
+                        Reply::NotDone { leader: None }
+                    } else {
+                        Reply::Unknown
+                    };
+                    self.reply(node, call, reply);
                 }
             }
         }
         Ok(())
     }
 
-    fn send(&mut self, node: usize, to: Voter, message: Message) {
-        if matches!(message, Message::Prepare { .. }) {
-            self.tally.attempts += 1;
+    /// Machines that applied the same slots are in the same state.
+    fn compare(&mut self, node: usize) -> Result<(), Broken> {
+        let machine = &self.nodes[node].machine;
+        let (slot, digest) = (machine.applied(), machine.digest());
+        let first = *self.digests.entry(slot).or_insert(digest);
+        if first == digest {
+            return Ok(());
         }
+        Err(Broken {
+            invariant: "equal states",
+            source: "Schneider, Implementing Fault-Tolerant Services Using the State Machine Approach, 1990",
+            what: format!("after {slot}, node {node} is in another state than others were"),
+        })
+    }
+
+    fn send(&mut self, node: usize, to: Voter, message: Message) {
         let from = self.nodes[node].voter;
         let receiver = usize::from(to.node.0);
         let [first, second] = self
@@ -179,11 +198,11 @@ impl World {
 
     /// Has what is written synced, unless that is under way.
     fn sync(&mut self, node: usize) {
-        if self.nodes[node].is_syncing || self.nodes[node].journal.is_synced() {
+        if self.nodes[node].is_syncing || !self.nodes[node].journal.is_urgent() {
             return;
         }
         self.nodes[node].is_syncing = true;
-        let count = self.nodes[node].journal.written();
+        let count = self.nodes[node].journal.begin_sync();
         let mut takes_ns = self.plan.sync_ns;
         if let Some(chance) = self.faults.strike(Class::SlowDisk, node) {
             takes_ns += chance.log_uniform(MILLISECOND_NS, SECOND_NS);
@@ -243,7 +262,9 @@ impl World {
         if life > 1 {
             self.tally.restarts += 1;
             if is_loser && let Some(chance) = self.faults.strike(Class::LostDisk, node) {
-                self.nodes[node].voter.disk = DiskId(chance.bits());
+                if !planted(Bug::LostDiskKeepsItsVote) {
+                    self.nodes[node].voter.disk = DiskId(chance.bits());
+                }
                 self.nodes[node].journal = crate::journal::Journal::default();
             }
         }
@@ -252,16 +273,32 @@ impl World {
         let options = Options {
             me: started.voter,
             configuration: self.configuration.clone(),
-            attempt_ns: self.plan.attempt_ns,
+            election_ns: self.plan.election_ns,
+            beat_ns: self.plan.beat_ns,
+            window_slots: self.plan.window_slots,
+            batch_bytes_max: self.plan.batch_bytes_max,
+            pending_bytes_max: self.plan.pending_bytes_max,
+            page_bytes_max: self.plan.page_bytes_max,
             seed: self.chance.of((node as u64) << 32 | u64::from(life)).bits(),
         };
         let now_ns = started.clock.at(self.now_ns);
         started.life = life;
         started.written_before = started.journal.written();
-        started.executor = Some(Executor::new(now_ns, Replica::new(options, recovered)));
+        let replica = Replica::new(now_ns, options, recovered);
+        started.machine = Machine::default();
+        for slot in 1..=replica.decided().0 {
+            if let Some(entry) = replica.decided_entry(Slot(slot)) {
+                started.machine.apply(entry);
+            }
+        }
+        started.executor = Some(Executor::new(now_ns, replica));
+        started.has_led = false;
         let voter = started.voter;
         self.note(Happening::Started { voter });
-        self.look_at(node, true)
+        self.compare(node)?;
+        self.look_at(node, true)?;
+        self.set_timer(node);
+        Ok(())
     }
 
     /// Sets the timer for the voter's next deadline.

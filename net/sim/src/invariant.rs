@@ -3,6 +3,7 @@
 
 mod agreement;
 mod chosen;
+mod decided_in_order;
 mod durable_first;
 mod one_value_per_ballot;
 mod own_ballots;
@@ -17,8 +18,8 @@ pub(crate) use votes::Votes;
 /// Something that an invariant looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fact<'a> {
-    /// A client asked for this entry.
-    Wanted { entry: &'a Entry },
+    /// A client asked for this.
+    Wanted { command: &'a [u8] },
     /// This left a voter.
     Sent { from: Voter, message: &'a Message },
     /// This can't be forgotten any more.
@@ -80,6 +81,7 @@ impl Invariants {
                 votes,
             },
             all: vec![
+                Box::new(decided_in_order::DecidedInOrder::default()),
                 Box::new(agreement::Agreement::default()),
                 Box::new(chosen::Chosen),
                 Box::new(durable_first::DurableFirst::default()),

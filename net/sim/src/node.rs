@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sprag_paxos::{Entry, Executor, Message, Phase, Slot, Ticket, Voter};
+use sprag_paxos::{Executor, Message, RoleName, Ticket, Voter};
 
 use crate::clock::Clock;
+use crate::command::CallNumber;
 use crate::journal::Journal;
+use crate::machine::Machine;
 
 /// What comes to a node.
 #[derive(Clone, Debug)]
@@ -13,11 +15,7 @@ pub(crate) enum Input {
     /// From another voter.
     Message { from: Voter, message: Message },
     /// From a client.
-    Request {
-        client: usize,
-        slot: Slot,
-        entry: Entry,
-    },
+    Request { call: CallNumber, bytes: Vec<u8> },
     /// From its disk.
     Persisted { ticket: Ticket },
     /// From its clock.
@@ -35,6 +33,7 @@ pub(crate) struct Tick {
 
 /// A node, up or down.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Node {
     pub(crate) voter: Voter,
     pub(crate) clock: Clock,
@@ -54,27 +53,12 @@ pub(crate) struct Node {
     pub(crate) is_syncing: bool,
     /// Its timer, if it is set.
     pub(crate) tick: Option<Tick>,
-    /// Who waits to hear of which slot.
-    pub(crate) waiting: BTreeMap<Slot, Vec<usize>>,
-}
-
-/// What a node is busy with when it dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Idle,
-    PhaseOne,
-    PhaseTwo,
-    /// Between attempts.
-    Waiting,
-}
-
-impl Stage {
-    pub(crate) const ALL: [Stage; 4] = [
-        Stage::Idle,
-        Stage::PhaseOne,
-        Stage::PhaseTwo,
-        Stage::Waiting,
-    ];
+    /// Whose calls it was given to propose, and their numbers as proposals.
+    pub(crate) waiting: BTreeMap<CallNumber, u64>,
+    /// What it does with what is decided.
+    pub(crate) machine: Machine,
+    /// Whether it led when it was last looked at.
+    pub(crate) has_led: bool,
 }
 
 impl Node {
@@ -92,21 +76,14 @@ impl Node {
             is_syncing: false,
             tick: None,
             waiting: BTreeMap::new(),
+            machine: Machine::default(),
+            has_led: false,
         }
     }
 
-    pub(crate) fn stage(&self) -> Stage {
-        let attempt = self
-            .executor
-            .as_ref()
-            .and_then(|executor| executor.replica().attempt());
-        match attempt {
-            None => Stage::Idle,
-            Some((_, None)) => Stage::Waiting,
-            Some((_, Some(proposer))) => match proposer.phase() {
-                Phase::One => Stage::PhaseOne,
-                Phase::Two => Stage::PhaseTwo,
-            },
-        }
+    /// What its voter is doing; `None` while it is down.
+    pub(crate) fn role(&self) -> Option<RoleName> {
+        let executor = self.executor.as_ref()?;
+        Some(executor.replica().role())
     }
 }

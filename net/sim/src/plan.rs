@@ -3,6 +3,9 @@
 use crate::chance::Chance;
 use crate::fault::Class;
 
+/// The most nodes that a run may have.
+pub const NODES_MAX: usize = sprag_paxos::Configuration::VOTERS_MAX;
+
 /// Which faults there may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mix {
@@ -16,6 +19,11 @@ impl Mix {
     /// All classes, each on for half of the seeds.
     pub fn all() -> Self {
         Mix::Swarm(Class::ALL.to_vec())
+    }
+
+    /// No faults.
+    pub fn none() -> Self {
+        Mix::Always(Vec::new())
     }
 }
 
@@ -33,12 +41,20 @@ pub(crate) struct Plan {
     /// Between two messages of a link, at least.
     pub(crate) latency_ns: u64,
     pub(crate) sync_ns: u64,
-    pub(crate) attempt_ns: u64,
+    pub(crate) election_ns: u64,
+    pub(crate) beat_ns: u64,
+    pub(crate) window_slots: u64,
+    pub(crate) batch_bytes_max: usize,
+    pub(crate) pending_bytes_max: usize,
+    pub(crate) page_bytes_max: usize,
+    /// How many registers and how many issuers clients ask for.
+    pub(crate) keys: u64,
     pub(crate) think_ns: u64,
 }
 
-const RATE_LEAST: f64 = 1e-4;
-const RATE_MOST: f64 = 0.3;
+/// Of a million occasions.
+const RATE_LEAST: u64 = 100;
+const RATE_MOST: u64 = 300_000;
 
 impl Plan {
     pub(crate) fn new(seed: u64, mix: &Mix, nodes: Option<usize>) -> Self {
@@ -51,21 +67,28 @@ impl Plan {
                 Mix::Swarm(classes) => classes.contains(class) && chance.of(1).below(2) == 0,
                 Mix::Always(classes) => classes.contains(class),
             };
-            let rate = RATE_LEAST * (RATE_MOST / RATE_LEAST).powf(chance.of(2).fraction());
+            let rate = chance.of(2).log_uniform(RATE_LEAST, RATE_MOST) as f64 / 1e6;
             if is_on { rate } else { 0.0 }
         });
         let rates: Vec<f64> = rates.collect();
+        let election_ns = chance.of(6).log_uniform(10_000_000, 100_000_000);
         let exceeds = chance.of(2).below(8) == 0;
         Self {
             nodes,
-            clients: chance.of(3).between(2, 8) as usize,
+            clients: chance.of(3).between(2, 12) as usize,
             rates,
             losers: if exceeds { nodes } else { (nodes - 1) / 2 },
             exceeds,
             latency_ns: chance.of(4).log_uniform(20_000, 500_000),
             sync_ns: chance.of(5).log_uniform(20_000, 2_000_000),
-            attempt_ns: chance.of(6).log_uniform(5_000_000, 50_000_000),
-            think_ns: chance.of(7).log_uniform(100_000, 10_000_000),
+            election_ns,
+            beat_ns: election_ns / chance.of(8).between(3, 10),
+            window_slots: chance.of(9).log_uniform(1, 64),
+            batch_bytes_max: chance.of(10).log_uniform(1, 4096) as usize,
+            pending_bytes_max: chance.of(11).log_uniform(128, 1 << 16) as usize,
+            page_bytes_max: chance.of(12).log_uniform(1, 1 << 14) as usize,
+            keys: chance.of(13).between(1, 4),
+            think_ns: chance.of(7).log_uniform(10_000, 10_000_000),
         }
     }
 }

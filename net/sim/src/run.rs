@@ -1,14 +1,16 @@
 //! One run: a seed from its plan to its verdict.
 
-use std::panic::{self, AssertUnwindSafe};
-
 use sprag_paxos::simulation::{self, Bug, Marks};
 
 use crate::chance::Chance;
+use crate::failure::Failure;
 use crate::fault::{Faults, Strike};
+use crate::judge::judge;
+use crate::panics;
 use crate::plan::{Mix, Plan};
+use crate::readable::Line;
 use crate::tally::Tally;
-use crate::world::{Failure, World};
+use crate::world::World;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -38,50 +40,49 @@ pub struct Report {
     pub marks: Marks,
     /// The faults that struck.
     pub struck: Vec<Strike>,
-    /// The last events, if they were asked for.
-    pub tail: Vec<String>,
+    /// The events that were asked for, as text.
+    pub tail: Vec<Line>,
 }
 
 /// Runs `seed` with the faults that it draws.
 pub fn run(seed: u64, setup: &Setup) -> Report {
     let plan = Plan::new(seed, &setup.mix, setup.nodes);
     let faults = Faults::drawn(Chance::new(seed).of(0x8000), &plan.rates);
-    go(seed, setup, plan, faults, false)
+    go(seed, setup, plan, faults, None)
 }
 
-/// Runs `seed` with the faults of `script` and no others, and keeps the last events as text.
+/// Runs `seed` with the faults of `script` and no others.
 pub fn replay(seed: u64, setup: &Setup, script: &[Strike]) -> Report {
     let plan = Plan::new(seed, &setup.mix, setup.nodes);
     let faults = Faults::scripted(Chance::new(seed).of(0x8000), script);
-    go(seed, setup, plan, faults, true)
+    go(seed, setup, plan, faults, None)
 }
 
-fn go(seed: u64, setup: &Setup, plan: Plan, faults: Faults, keeps_tail: bool) -> Report {
+/// The same, and keeps what comes after the first `skipped` events as text.
+pub fn show(seed: u64, setup: &Setup, script: &[Strike], skipped: u64) -> Report {
+    let plan = Plan::new(seed, &setup.mix, setup.nodes);
+    let faults = Faults::scripted(Chance::new(seed).of(0x8000), script);
+    go(seed, setup, plan, faults, Some(skipped))
+}
+
+fn go(seed: u64, setup: &Setup, plan: Plan, faults: Faults, tail_from: Option<u64>) -> Report {
     simulation::plant(setup.bug);
-    let mut world = World::new(seed, plan, faults, setup.looks_inside, keeps_tail);
-    let ended = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
+    let mut world = World::new(seed, plan, faults, setup.looks_inside, tail_from);
+    let ended = panics::catch(|| world.run().and_then(|()| judge(&world)));
     simulation::plant(None);
     let failure = match ended {
-        Ok(Ok(())) => crate::judge::judge(&world).err(),
-        Ok(Err(failure)) => Some(failure),
-        Err(panic) => Some(Failure::Crash(text_of(panic.as_ref()))),
+        Ok(ended) => ended.err(),
+        Err(said) => Some(Failure::Crash(said)),
     };
     let mut tally = world.tally.clone();
-    tally.asked = world.calls().count() as u64;
     tally.decided = world.frontier.0;
     Report {
         failure,
         hash: world.trace.hash(),
         events: world.trace.events(),
         tally,
-        marks: world.marks(),
+        marks: simulation::reached(),
         struck: world.struck().to_vec(),
         tail: world.trace.into_tail(),
     }
-}
-
-fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").to_owned()
 }

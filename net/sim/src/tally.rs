@@ -1,45 +1,62 @@
-//! What a run came through: counts, and at which point of which stage nodes died.
+//! What a run came through: counts, and at which point of what nodes died.
 
-use sprag_paxos::{Effect, Record};
-
-use crate::node::Stage;
+use sprag_paxos::{Effect, RoleName};
 
 /// What a node was about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// To write a promise.
-    WritesPromise,
-    /// To write an acceptance.
-    WritesVote,
+    /// To write.
+    Writes,
     /// To send.
     Sends,
-    /// To tell clients what is decided.
+    /// To apply what is decided.
     Decides,
-    /// Nothing: it had done everything.
+    /// Nothing, while a sync was under way.
+    Syncs,
+    /// Nothing at all.
     Rests,
 }
 
 impl Point {
-    pub(crate) const ALL: [Point; 5] = [
-        Point::WritesPromise,
-        Point::WritesVote,
+    /// All of them.
+    const ALL: [Point; 5] = [
+        Point::Writes,
         Point::Sends,
         Point::Decides,
+        Point::Syncs,
         Point::Rests,
     ];
 
-    pub(crate) fn before(effect: Option<&Effect>) -> Self {
+    /// Its name in reports.
+    fn name(self) -> &'static str {
+        match self {
+            Point::Writes => "writing",
+            Point::Sends => "sending",
+            Point::Decides => "applying",
+            Point::Syncs => "syncing",
+            Point::Rests => "resting",
+        }
+    }
+
+    pub(crate) fn before(effect: Option<&Effect>, is_syncing: bool) -> Self {
         match effect {
+            None if is_syncing => Point::Syncs,
             None => Point::Rests,
-            Some(Effect::Decided { .. }) => Point::Decides,
+            Some(Effect::Persist { .. }) => Point::Writes,
             Some(Effect::Send { .. }) => Point::Sends,
-            Some(Effect::Persist { record, .. }) => match record {
-                Record::Promised(_) => Point::WritesPromise,
-                Record::Accepted { .. } => Point::WritesVote,
-            },
+            Some(Effect::Decided { .. } | Effect::SteppedDown { .. }) => Point::Decides,
         }
     }
 }
+
+/// What a voter may be doing when its node dies.
+const ROLES: [RoleName; 5] = [
+    RoleName::Follower,
+    RoleName::Canvasser,
+    RoleName::Candidate,
+    RoleName::Recovering,
+    RoleName::Leader,
+];
 
 /// The counts of a run.
 #[derive(Clone, Debug, Default)]
@@ -50,10 +67,28 @@ pub struct Tally {
     pub answered: u64,
     /// Slots decided.
     pub decided: u64,
+    /// Leaders elected.
+    pub elections: u64,
     /// Starts after a death.
     pub restarts: u64,
-    /// Attempts begun.
-    pub attempts: u64,
-    /// By point and stage, how many nodes died there.
-    pub crashes: [[u32; Stage::ALL.len()]; Point::ALL.len()],
+    /// By point and role, in the order of [`points`](Self::points) and [`roles`](Self::roles), how many nodes died there.
+    pub crashes: [[u32; ROLES.len()]; Point::ALL.len()],
+}
+
+impl Tally {
+    /// What nodes were about to do: the rows of [`crashes`](Self::crashes).
+    pub fn points() -> impl Iterator<Item = &'static str> {
+        Point::ALL.iter().map(|point| point.name())
+    }
+
+    /// What their voters were doing: its columns.
+    pub fn roles() -> impl Iterator<Item = &'static str> {
+        ROLES.iter().map(|role| match role {
+            RoleName::Follower => "follower",
+            RoleName::Canvasser => "canvasser",
+            RoleName::Candidate => "candidate",
+            RoleName::Recovering => "recovering",
+            RoleName::Leader => "leader",
+        })
+    }
 }

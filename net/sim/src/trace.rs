@@ -1,12 +1,11 @@
 //! The trace: what happened, folded into a hash that two runs of one seed must agree on, and its end as text.
 
-use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
-use sprag_paxos::{Effect, Entry, Message, NodeId, Slot, Ticket, Voter};
+use sprag_paxos::{Effect, Message, NodeId, Ticket, Voter};
 
 use crate::chance::mix;
+use crate::readable::Line;
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, Hash)]
@@ -42,18 +41,11 @@ pub(crate) enum Happening<'a> {
     /// A client asked.
     Asked {
         client: usize,
+        number: u64,
         node: NodeId,
-        slot: Slot,
-        entry: &'a Entry,
     },
     /// A client was answered.
-    Answered {
-        client: usize,
-        slot: Slot,
-        entry: &'a Entry,
-    },
-    /// A client gave up: it doesn't know the outcome.
-    GaveUp { client: usize, slot: Slot },
+    Answered { client: usize, number: u64 },
     /// Faults have ended; this quorum heals, and the rest is gone.
     Healed { group: u16 },
 }
@@ -63,19 +55,18 @@ pub(crate) enum Happening<'a> {
 pub(crate) struct Trace {
     hash: u64,
     events: u64,
-    tail: Option<VecDeque<String>>,
+    tail_from: Option<u64>,
+    tail: Vec<Line>,
 }
 
-/// How many of the last events a report shows.
-const TAIL_EVENTS: usize = 60;
-
 impl Trace {
-    /// Keeps the tail as text only if asked to: it is slow.
-    pub(crate) fn new(keeps_tail: bool) -> Self {
+    /// Keeps what comes after the first `tail_from` events as text, or nothing: it is slow.
+    pub(crate) fn new(tail_from: Option<u64>) -> Self {
         Self {
             hash: 0,
             events: 0,
-            tail: keeps_tail.then(VecDeque::new),
+            tail_from,
+            tail: Vec::new(),
         }
     }
 
@@ -85,11 +76,8 @@ impl Trace {
         now_ns.hash(&mut fold);
         happening.hash(&mut fold);
         self.hash = fold.0;
-        if let Some(tail) = &mut self.tail {
-            if tail.len() == TAIL_EVENTS {
-                tail.pop_front();
-            }
-            tail.push_back(line(self.events, now_ns, &happening));
+        if self.tail_from.is_some_and(|from| self.events > from) {
+            self.tail.push(Line::new(self.events, now_ns, &happening));
         }
     }
 
@@ -101,14 +89,9 @@ impl Trace {
         self.events
     }
 
-    pub(crate) fn into_tail(self) -> Vec<String> {
-        self.tail.unwrap_or_default().into()
+    pub(crate) fn into_tail(self) -> Vec<Line> {
+        self.tail
     }
-}
-
-fn line(number: u64, now_ns: u64, happening: &dyn Debug) -> String {
-    let (ms, ns) = (now_ns / 1_000_000, now_ns % 1_000_000);
-    format!("{number:>7} {ms:>7}.{ns:06} ms  {happening:?}")
 }
 
 /// A hash of its own, since the standard one may change from release to release.

@@ -1,19 +1,23 @@
 //! The world: one queue of events in the order of virtual time, and everything that they happen to.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
-use sprag_paxos::simulation::{self, Marks};
-use sprag_paxos::{Configuration, DiskId, Entry, Message, NodeId, Slot, Ticket, Voter};
+use sprag_paxos::simulation;
+use sprag_paxos::{Configuration, DiskId, Message, NodeId, Slot, Ticket, Voter};
 
+use crate::ask::Reply;
 use crate::chance::Chance;
-use crate::client::{Call, Client, Timer};
+use crate::client::{Client, Timer};
 use crate::clock::Clock;
+use crate::command::CallNumber;
+use crate::failure::Failure;
 use crate::fault::{Class, Faults, Strike};
+use crate::history::{History, Issuer, Register};
 use crate::invariant::{Broken, Fact, Invariants};
-use crate::network::{CLIENTS, Disturbance, Network};
+use crate::network::{Disturbance, Network};
 use crate::node::{Input, Node};
 use crate::plan::Plan;
+use crate::queue::Queue;
 use crate::tally::Tally;
 use crate::trace::{Happening, Trace};
 
@@ -29,18 +33,15 @@ pub(crate) enum Event {
     /// A client's request arrives.
     Request {
         to: NodeId,
-        client: usize,
-        slot: Slot,
-        entry: Entry,
+        call: CallNumber,
+        bytes: Vec<u8>,
     },
-    /// A node's answer arrives.
-    Answer {
-        client: usize,
-        slot: Slot,
-        entry: Entry,
+    /// A node's reply arrives.
+    Reply {
+        from: NodeId,
+        call: CallNumber,
+        reply: Reply,
     },
-    /// A node could not take a request.
-    Busy { client: usize, timer: u64 },
     /// A client's timer fires.
     Client {
         client: usize,
@@ -63,44 +64,6 @@ pub(crate) enum Event {
     Disturb,
 }
 
-#[derive(Debug)]
-struct Due {
-    at_ns: u64,
-    number: u64,
-    event: Event,
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at_ns, self.number).cmp(&(other.at_ns, other.number))
-    }
-}
-
-/// Why a run ended before its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// An invariant is broken.
-    Safety(Broken),
-    /// A quorum was sound again, and somebody got no answer.
-    Liveness(String),
-    /// The code panicked.
-    Crash(String),
-}
-
 /// Faults strike for so many events; then a quorum heals.
 pub(crate) const FAULTY_EVENTS: u64 = 20_000;
 
@@ -115,20 +78,22 @@ pub(crate) struct World {
     pub(crate) chance: Chance,
     pub(crate) faults: Faults,
     pub(crate) now_ns: u64,
-    queue: BinaryHeap<Reverse<Due>>,
-    scheduled: u64,
+    queue: Queue,
     pub(crate) nodes: Vec<Node>,
     pub(crate) network: Network,
     pub(crate) configuration: Configuration,
     pub(crate) clients: Vec<Client>,
-    calls: u64,
+    pub(crate) registers: History<Register>,
+    pub(crate) issuers: History<Issuer>,
+    /// By slot, the digest of the first machine that applied it.
+    pub(crate) digests: BTreeMap<Slot, u64>,
     /// The highest slot that some node takes for decided.
     pub(crate) frontier: Slot,
     /// `None` where only what clients see is checked.
     invariants: Option<Invariants>,
     pub(crate) trace: Trace,
     pub(crate) tally: Tally,
-    is_calm: bool,
+    pub(crate) is_calm: bool,
 }
 
 impl World {
@@ -137,7 +102,7 @@ impl World {
         plan: Plan,
         faults: Faults,
         looks_inside: bool,
-        keeps_tail: bool,
+        tail_from: Option<u64>,
     ) -> Self {
         simulation::reached();
         let chance = Chance::new(seed);
@@ -154,8 +119,9 @@ impl World {
         let nodes = nodes.collect();
         let configuration =
             Configuration::new(voters).unwrap_or_else(|error| unreachable!("{error}"));
-        let clients =
-            (0..plan.clients).map(|client| Client::new(chance.of(0x3000 + client as u64)));
+        let keys = plan.keys;
+        let clients = (0..plan.clients)
+            .map(|client| Client::new(client, keys, chance.of(0x3000 + client as u64)));
         let mut world = Self {
             clients: clients.collect(),
             network: Network::new(chance.of(0x4000), plan.latency_ns),
@@ -163,14 +129,15 @@ impl World {
             chance,
             faults,
             now_ns: 0,
-            queue: BinaryHeap::new(),
-            scheduled: 0,
+            queue: Queue::default(),
             nodes,
             invariants: looks_inside.then(|| Invariants::new(configuration.clone())),
             configuration,
-            calls: 0,
+            registers: History::default(),
+            issuers: History::default(),
+            digests: BTreeMap::new(),
             frontier: Slot::NONE,
-            trace: Trace::new(keeps_tail),
+            trace: Trace::new(tail_from),
             tally: Tally::default(),
             is_calm: false,
         };
@@ -187,9 +154,9 @@ impl World {
     /// Runs to the end, or to the first failure.
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
         let mut calm_until_ns = u64::MAX;
-        while let Some(Reverse(due)) = self.queue.pop() {
-            self.now_ns = due.at_ns;
-            self.happen(due.event).map_err(Failure::Safety)?;
+        while let Some((at_ns, event)) = self.queue.pop() {
+            self.now_ns = at_ns;
+            self.happen(event).map_err(Failure::Safety)?;
             if !self.is_calm && self.trace.events() >= FAULTY_EVENTS {
                 if self.plan.exceeds {
                     return Ok(());
@@ -227,30 +194,13 @@ impl World {
                     return self.take(node, Input::Message { from, message });
                 }
             }
-            Event::Request {
-                to,
-                client,
-                slot,
-                entry,
-            } => {
+            Event::Request { to, call, bytes } => {
                 let node = usize::from(to.0);
                 if self.nodes[node].executor.is_some() {
-                    return self.take(
-                        node,
-                        Input::Request {
-                            client,
-                            slot,
-                            entry,
-                        },
-                    );
+                    return self.take(node, Input::Request { call, bytes });
                 }
             }
-            Event::Answer {
-                client,
-                slot,
-                entry,
-            } => self.answered(client, slot, entry),
-            Event::Busy { client, timer } => self.client_fires(client, timer, Timer::TryAgain)?,
+            Event::Reply { from, call, reply } => self.replied(from, call, reply),
             Event::Client {
                 client,
                 timer,
@@ -311,7 +261,7 @@ impl World {
                 self.set_timer(node);
             }
             if let Some(chance) = self.faults.strike(Class::ClockStep, node) {
-                let ahead_ns = chance.of(1).log_uniform(1_000, 1_000_000_000) as i64;
+                let ahead_ns = chance.of(1).log_uniform(1_000, 1_000_000_000).cast_signed();
                 let step_ns = if chance.of(2).below(2) == 0 {
                     ahead_ns
                 } else {
@@ -376,88 +326,6 @@ impl World {
         )
     }
 
-    fn client_fires(&mut self, client: usize, timer: u64, what: Timer) -> Result<(), Broken> {
-        if self.clients[client].timer != timer {
-            return Ok(());
-        }
-        if what == Timer::Begin {
-            self.calls += 1;
-            self.clients[client].begin(self.now_ns, self.calls, self.frontier);
-        }
-        let nodes = self.nodes.len();
-        let node = self.clients[client].next_node(nodes);
-        let Some((_, call)) = self.clients[client].call() else {
-            return Ok(());
-        };
-        let (slot, entry) = (call.slot, call.entry.clone());
-        let Some(to) = node else {
-            self.note(Happening::GaveUp { client, slot });
-            self.clients[client].gave_up();
-            let think_ns = self.clients[client].think_ns(&self.plan);
-            self.client_timer(client, think_ns, Timer::Begin);
-            return Ok(());
-        };
-        if what == Timer::Begin {
-            self.look(Fact::Wanted { entry: &entry })?;
-        }
-        self.note(Happening::Asked {
-            client,
-            node: to,
-            slot,
-            entry: &entry,
-        });
-        let arrives = self
-            .network
-            .send(&mut self.faults, self.now_ns, CLIENTS, usize::from(to.0));
-        for at_ns in arrives.into_iter().flatten() {
-            let entry = entry.clone();
-            self.at(
-                at_ns,
-                Event::Request {
-                    to,
-                    client,
-                    slot,
-                    entry,
-                },
-            );
-        }
-        self.client_timer(client, 4 * self.plan.attempt_ns, Timer::TryAgain);
-        Ok(())
-    }
-
-    fn answered(&mut self, client: usize, slot: Slot, entry: Entry) {
-        let Some((_, call)) = self.clients[client].call() else {
-            return;
-        };
-        if call.slot != slot {
-            return;
-        }
-        self.note(Happening::Answered {
-            client,
-            slot,
-            entry: &entry,
-        });
-        self.clients[client].answered(self.now_ns, entry);
-        self.tally.answered += 1;
-        self.clients[client].answered_in_calm += u32::from(self.is_calm);
-        let think_ns = self.clients[client].think_ns(&self.plan);
-        self.client_timer(client, think_ns, Timer::Begin);
-    }
-
-    /// Sets the one timer that counts for the client.
-    fn client_timer(&mut self, client: usize, after_ns: u64, what: Timer) {
-        self.clients[client].timer += 1;
-        let timer = self.clients[client].timer;
-        self.after(
-            after_ns,
-            Event::Client {
-                client,
-                timer,
-                what,
-            },
-        );
-    }
-
     fn is_alive(&self, node: usize, life: u32) -> bool {
         self.nodes[node].life == life && self.nodes[node].executor.is_some()
     }
@@ -467,13 +335,7 @@ impl World {
     }
 
     pub(crate) fn at(&mut self, at_ns: u64, event: Event) {
-        self.scheduled += 1;
-        let number = self.scheduled;
-        self.queue.push(Reverse(Due {
-            at_ns,
-            number,
-            event,
-        }));
+        self.queue.push(at_ns, event);
     }
 
     pub(crate) fn note(&mut self, happening: Happening<'_>) {
@@ -502,17 +364,8 @@ impl World {
         })
     }
 
-    /// What clients asked and were told.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.clients.iter().flat_map(|client| &client.calls)
-    }
-
     pub(crate) fn struck(&self) -> &[Strike] {
         self.faults.struck()
-    }
-
-    pub(crate) fn marks(&self) -> Marks {
-        simulation::reached()
     }
 
     pub(crate) fn ticket(&self, node: usize, count: usize) -> Ticket {

@@ -22,30 +22,62 @@ macro_rules! bugs {
 bugs! {
     /// A promise that comes twice counts for another voter too.
     PromiseCountedTwice = "promise-counted-twice",
-    /// A promise of an earlier ballot of the same proposer counts in this one.
+    /// A promise of an earlier ballot of the same candidate counts in this one.
     PromiseOfAnotherBallotCounted = "promise-of-another-ballot-counted",
-    /// The first vote told is taken, not that of the highest ballot.
+    /// The first vote told of a slot is taken, not that of the highest ballot.
     FirstAnswerTaken = "first-answer-taken",
-    /// The proposer's own value is proposed, whatever the promises say.
-    OwnValueOverTheBound = "own-value-over-the-bound",
+    /// A new leader fills every slot with a no-op, whatever the promises say.
+    NoopOverTheBound = "noop-over-the-bound",
     /// An answer that can't be read any more counts as never.
     UnknownTreatedAsNever = "unknown-treated-as-never",
-    /// An acceptance of an earlier ballot of the same proposer counts in this one.
+    /// A promise counts when its first page has come.
+    FirstPageTakenForAll = "first-page-taken-for-all",
+    /// The next page begins one slot too late.
+    PageSkipsAnAnswer = "page-skips-an-answer",
+    /// A candidate proposes for slots of which a promise says that they are decided.
+    CandidateDoesNotCatchUp = "candidate-does-not-catch-up",
+    /// A candidate that steps down in its round forgets for whom it voted in it.
+    VoteClearedOnStepDown = "vote-cleared-on-step-down",
+    /// A promise that comes when its ballot leads already begins the ballot anew.
+    DecidedGoesBackOnALatePromise = "decided-goes-back-on-a-late-promise",
+    /// An acceptance of an earlier ballot of the same leader counts in this one.
     AcceptedOfAnotherBallotCounted = "accepted-of-another-ballot-counted",
+    /// An acceptance that comes twice counts for another voter too.
+    AcceptedCountedTwice = "accepted-counted-twice",
     /// The first acceptance chooses.
     ChosenWithoutAQuorum = "chosen-without-a-quorum",
+    /// Half of the voters are a quorum, where their number is even.
+    HalfIsAQuorum = "half-is-a-quorum",
+    /// Where a slot is chosen, those before it are taken for chosen too.
+    CommitSkipsAHole = "commit-skips-a-hole",
     /// An Accept below the promise is accepted.
     AcceptsBelowThePromise = "accepts-below-the-promise",
     /// An Accept above the promise leaves the promise where it was.
     AcceptLeavesThePromise = "accept-leaves-the-promise",
+    /// Two ballots of one round are the same to an acceptor.
+    BallotsComparedByRound = "ballots-compared-by-round",
+    /// To accept the same entry in a higher ballot is not put on record.
+    RevoteNotPersisted = "revote-not-persisted",
+    /// After a restart the highest accepted ballot doesn't count as promised.
+    PromiseRecoveredFromItsRecordOnly = "promise-recovered-from-its-record-only",
     /// A promise leaves before it is durable.
     PromiseBeforeDurable = "promise-before-durable",
     /// An acceptance leaves before it is durable.
     AcceptedBeforeDurable = "accepted-before-durable",
-    /// The proposer counts its own acceptance before it is durable.
+    /// The leader counts its own acceptance before it is durable.
     OwnVoteBeforeDurable = "own-vote-before-durable",
     /// A ballot is used before it is durable that it was: after a restart it is used again.
     BallotReusedAfterRestart = "ballot-reused-after-restart",
     /// A Commit decides whatever was accepted in the slot, of another ballot too.
     CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
+    /// What is accepted and not known to be decided is told as decided.
+    FetchTellsTheUndecided = "fetch-tells-the-undecided",
+    /// What is fetched a second time is decided a second time.
+    FetchedTwiceDecidedTwice = "fetched-twice-decided-twice",
+    /// What is learned from others is not put on record, though that it is decided is.
+    LearnedNotRecorded = "learned-not-recorded",
+    /// That a slot is decided is put on record before what it holds is durable.
+    DecidedRecordedBeforeDurable = "decided-recorded-before-durable",
+    /// A node that lost its disk votes on as if it remembered.
+    LostDiskKeepsItsVote = "lost-disk-keeps-its-vote",
 }

@@ -20,44 +20,94 @@ macro_rules! marks {
 }
 
 marks! {
-    /// A Promise of an earlier ballot of the same proposer came.
-    PromiseOfAnotherBallot = "promise of another ballot",
-    /// A Promise came when the proposer was in phase two.
-    PromiseAfterPhaseOne = "promise after phase one",
-    /// A Promise came twice in phase one.
-    PromiseTwice = "promise twice",
-    /// Nothing could have been chosen.
-    FreeChoice = "free choice",
-    /// What could have been chosen was the proposer's own value.
-    BoundToOwn = "bound to its own value",
-    /// What could have been chosen was another's value.
-    BoundToAnother = "bound to another's value",
-    /// An Accepted of an earlier ballot of the same proposer came.
-    AcceptedOfAnotherBallot = "accepted of another ballot",
-    /// An Accepted came twice in phase two.
-    AcceptedTwice = "accepted twice",
+    /// A message came from a voter that the configuration doesn't name.
+    Stranger = "a message of a stranger",
+    /// A Canvass came of a ballot too low.
+    CanvassRefused = "canvass refused",
+    /// A Canvass came while a leader was heard of.
+    CanvassUnwelcome = "canvass unwelcome",
+    /// An Aye of an earlier Canvass came.
+    AyeOfAnotherBallot = "aye of another ballot",
+    /// A candidacy came to nothing in time.
+    CandidacyExpired = "candidacy expired",
     /// A Prepare was refused.
     PrepareRefused = "prepare refused",
-    /// An Accept was refused.
-    AcceptRefused = "accept refused",
     /// A Prepare came twice.
     PrepareTwice = "prepare twice",
+    /// A Prepare came from a candidate that knew less to be decided.
+    PrepareBehind = "prepare of a candidate behind",
+    /// A Promise of an earlier ballot came.
+    PromiseOfAnotherBallot = "promise of another ballot",
+    /// A Promise came when its ballot led already.
+    PromiseAfterPhaseOne = "promise after phase one",
+    /// A page of a Promise came twice, or out of turn.
+    PromiseTwice = "promise twice",
+    /// A Promise took more than a page.
+    PromisePaged = "promise in pages",
+    /// A quorum's answers did not say what to propose.
+    ChoiceOpen = "choice left open",
+    /// A slot that nobody accepted anything in had one after it that somebody did.
+    GapFilled = "gap filled",
+    /// An entry of an earlier ballot was proposed again.
+    EntryRecovered = "entry recovered",
+    /// A candidate had to catch up before it could lead.
+    CandidateBehind = "candidate behind",
+    /// A leader found everything decided.
+    ElectedWithNothingToRecover = "elected with nothing to recover",
+    /// A leader found slots that weren't known to be decided.
+    ElectedWithEntriesToRecover = "elected with entries to recover",
+    /// A candidate gave way.
+    CandidateSteppedDown = "candidate stepped down",
+    /// A candidate was told of a higher promise.
+    CandidateRefused = "candidate refused",
+    /// A leader was told of a higher promise.
+    LeaderRefused = "leader refused",
+    /// A leader heard no quorum.
+    LeaderUnheard = "leader unheard",
+    /// A leader's disk made nothing durable for an election timeout.
+    LeaderDiskStands = "leader's disk stands still",
+    /// A leader stepped down with nothing under way.
+    DeposedIdle = "deposed with nothing under way",
+    /// A leader stepped down with slots under way.
+    DeposedWithSlotsOpen = "deposed with slots under way",
+    /// Commands waited since the window was full.
+    WindowFull = "window full",
+    /// Commands were refused since too many waited.
+    Overloaded = "overloaded",
+    /// An Accept was refused.
+    AcceptRefused = "accept refused",
     /// An Accept came twice.
     AcceptTwice = "accept twice",
     /// An Accept came above the promise.
     AcceptAboveThePromise = "accept above the promise",
+    /// An Accept came for a slot too far after what was known to be decided.
+    AcceptTooFarAhead = "accept too far ahead",
+    /// An Accept came for a decided slot, of an old ballot that proposed something else.
+    AcceptOfAnotherThanDecided = "accept of another than the decided",
+    /// An Accept was sent again.
+    AcceptSentAgain = "accept sent again",
+    /// An Accepted of an earlier ballot came.
+    AcceptedOfAnotherBallot = "accepted of another ballot",
+    /// An Accepted came of a slot decided already.
+    AcceptedOfDecided = "accepted of a decided slot",
+    /// An Accepted came twice.
+    AcceptedTwice = "accepted twice",
+    /// A slot was decided while later ones were under way.
+    DecidedWithOthersOpen = "decided with others under way",
     /// A Commit came for a slot accepted in that ballot.
     CommitOfOwnVote = "commit of its own vote",
     /// A Commit came for a slot accepted in another ballot.
     CommitOfAnotherVote = "commit of another vote",
     /// A Commit came for a slot never accepted.
     CommitWithoutVote = "commit without a vote",
-    /// A decided value was fetched.
+    /// A decided entry was fetched.
     Fetched = "fetched",
-    /// A Prepare came for what is decided.
-    PrepareOfDecided = "prepare of a decided slot",
-    /// An attempt got no answer in time.
-    AttemptExpired = "attempt expired",
-    /// A message came from a voter that the configuration doesn't name.
-    Stranger = "stranger",
+    /// A decided entry was fetched that was known already.
+    FetchedTwice = "fetched twice",
+    /// What was missed took more than a page.
+    FetchedInPages = "fetched in pages",
+    /// Something was asked for that wasn't known to be decided.
+    FetchOfUndecided = "fetch of the undecided",
+    /// What was fetched came when the candidate led already.
+    EntriesForALeader = "entries for a leader",
 }

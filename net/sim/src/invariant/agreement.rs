@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sprag_paxos::{Entry, Slot};
+use sprag_paxos::{Entry, Slot, commands};
 
 use super::{Fact, Invariant, Known};
 
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
-    wanted: BTreeSet<Entry>,
+    wanted: BTreeSet<Vec<u8>>,
     decided: BTreeMap<Slot, Entry>,
 }
 
@@ -23,13 +23,14 @@ impl Invariant for Agreement {
 
     fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Wanted { entry } => {
-                self.wanted.insert(entry.clone());
+            Fact::Wanted { command } => {
+                self.wanted.insert(command.to_vec());
             }
             Fact::Decided { voter, slot, entry } => {
-                if *entry != Entry::Noop && !self.wanted.contains(entry) {
+                let mut commands = commands(entry);
+                if let Some(command) = commands.find(|command| !self.wanted.contains(*command)) {
                     return Err(format!(
-                        "{voter} takes {entry:?} for decided, which nobody asked for"
+                        "{voter} takes {command:?} for decided in {slot}, which nobody asked for"
                     ));
                 }
                 let first = self.decided.entry(slot).or_insert_with(|| entry.clone());

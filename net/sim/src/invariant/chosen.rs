@@ -1,6 +1,6 @@
 //! What a voter takes for decided, or tells others that it is, a quorum has accepted in one ballot, durably.
 
-use sprag_paxos::Message;
+use sprag_paxos::{Message, Slot};
 
 use super::{Fact, Invariant, Known};
 
@@ -26,14 +26,35 @@ impl Invariant for Chosen {
             },
             Fact::Sent {
                 from,
-                message: Message::Commit { ballot, slot },
-            } if !known
-                .votes
-                .is_chosen_in(&known.configuration, *slot, *ballot) =>
-            {
-                Err(format!(
-                    "{from} says that {slot} is chosen in {ballot}; its durable votes are no quorum"
-                ))
+                message:
+                    Message::Commit { decided, .. }
+                    | Message::Beat { decided, .. }
+                    | Message::Accept { decided, .. }
+                    | Message::Promise { decided, .. },
+            } if *decided > known.votes.chosen_up_to() => Err(format!(
+                "{from} says that everything up to {decided} is decided; the durable votes choose up to {}",
+                known.votes.chosen_up_to()
+            )),
+            Fact::Sent {
+                from,
+                message:
+                    Message::Entries {
+                        from: first,
+                        entries,
+                    },
+            } => {
+                let slots = (first.0..).map(Slot).zip(entries);
+                let chosen = |slot| known.votes.chosen(slot).map(|(_, entry)| entry);
+                match slots
+                    .into_iter()
+                    .find(|(slot, entry)| chosen(*slot) != Some(entry))
+                {
+                    None => Ok(()),
+                    Some((slot, entry)) => Err(format!(
+                        "{from} says that {slot} is decided to hold {entry:?}; the durable votes choose {:?}",
+                        chosen(slot)
+                    )),
+                }
             }
             _ => Ok(()),
         }

@@ -42,6 +42,7 @@ impl Invariant for DurableFirst {
                         let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
                         *accepted = vote.ballot.max(*accepted);
                     }
+                    Record::Learned { .. } | Record::Decided(_) => {}
                 }
                 Ok(())
             }
@@ -55,15 +56,13 @@ impl Invariant for DurableFirst {
                 let is_durable = match message {
                     Message::Prepare { ballot, .. } => promised >= *ballot,
                     Message::Promise {
-                        ballot,
-                        slot,
-                        answer,
+                        ballot, answers, ..
                     } => {
-                        let told = match answer {
-                            Answer::Accepted(vote) => vote.ballot,
-                            Answer::Never | Answer::Unknown(_) => Ballot::NONE,
+                        let is_durable = |(slot, answer): &(Slot, Answer)| match answer {
+                            Answer::Accepted(vote) => accepted(*slot) >= vote.ballot,
+                            Answer::Never | Answer::Unknown(_) => true,
                         };
-                        promised >= *ballot && accepted(*slot) >= told
+                        promised >= *ballot && answers.iter().all(is_durable)
                     }
                     Message::Accepted { ballot, slot } => accepted(*slot) >= *ballot,
                     _ => true,

@@ -28,6 +28,7 @@ impl Invariant for OneValuePerBallot {
                         ballot,
                         slot,
                         entry,
+                        ..
                     },
                 ..
             } => (*ballot, *slot, entry),

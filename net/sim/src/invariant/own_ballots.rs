@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sprag_paxos::{Ballot, Message, Slot, Voter};
+use sprag_paxos::{Ballot, Message, Voter};
 
 use super::{Fact, Invariant, Known};
 
@@ -10,8 +10,8 @@ use super::{Fact, Invariant, Known};
 pub(super) struct OwnBallots {
     /// How often each voter started.
     starts: BTreeMap<Voter, u32>,
-    /// By ballot, in which of its voter's lives and for which slot it was begun.
-    begun: BTreeMap<Ballot, (u32, Slot)>,
+    /// By ballot, in which of its voter's lives it was begun.
+    begun: BTreeMap<Ballot, u32>,
 }
 
 impl Invariant for OwnBallots {
@@ -27,15 +27,14 @@ impl Invariant for OwnBallots {
         match *fact {
             Fact::Started { replica } => *self.starts.entry(replica.me()).or_default() += 1,
             Fact::Sent { from, message } => {
-                let (Message::Prepare { ballot, slot } | Message::Accept { ballot, slot, .. }) =
-                    message
+                let (Message::Prepare { ballot, .. } | Message::Accept { ballot, .. }) = message
                 else {
                     return Ok(());
                 };
                 if ballot.voter != from {
                     return Err(format!("{from} proposes in {ballot}, which is not its own"));
                 }
-                let now = (self.starts.get(&from).copied().unwrap_or_default(), *slot);
+                let now = self.starts.get(&from).copied().unwrap_or_default();
                 let begun = *self.begun.entry(*ballot).or_insert(now);
                 if begun != now {
                     return Err(format!(

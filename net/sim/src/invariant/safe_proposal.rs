@@ -29,6 +29,7 @@ impl Invariant for SafeProposal {
                         ballot,
                         slot,
                         entry,
+                        ..
                     },
                 ..
             } => {

@@ -12,11 +12,22 @@ struct Poll {
 }
 
 /// Every durable vote there ever was.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Votes {
     polls: BTreeMap<(Slot, Ballot), Poll>,
     /// By slot, the lowest ballot in which something was chosen, and what.
     chosen: BTreeMap<Slot, (Ballot, Entry)>,
+    chosen_up_to: Slot,
+}
+
+impl Default for Votes {
+    fn default() -> Self {
+        Self {
+            polls: BTreeMap::new(),
+            chosen: BTreeMap::new(),
+            chosen_up_to: Slot::NONE,
+        }
+    }
 }
 
 impl Votes {
@@ -41,6 +52,9 @@ impl Votes {
             if vote.ballot < lowest.0 {
                 *lowest = (vote.ballot, poll.entry.clone());
             }
+            while self.chosen.contains_key(&self.chosen_up_to.next()) {
+                self.chosen_up_to = self.chosen_up_to.next();
+            }
         }
     }
 
@@ -49,14 +63,8 @@ impl Votes {
         self.chosen.get(&slot)
     }
 
-    /// Whether something is chosen in `slot` by the votes of `ballot`.
-    pub(crate) fn is_chosen_in(
-        &self,
-        configuration: &Configuration,
-        slot: Slot,
-        ballot: Ballot,
-    ) -> bool {
-        let poll = self.polls.get(&(slot, ballot));
-        poll.is_some_and(|poll| configuration.is_quorum(Phase::Two, poll.voters))
+    /// Everything up to this slot is chosen.
+    pub(crate) fn chosen_up_to(&self) -> Slot {
+        self.chosen_up_to
     }
 }

@@ -1,0 +1,162 @@
+//! A candidate's phase one: what each voter promised and answered, page by page, over the whole suffix of the log.
+
+use std::collections::BTreeMap;
+
+use crate::ballot::Ballot;
+use crate::choice::{Choice, choose};
+use crate::configuration::{Configuration, Phase, VoterSet};
+use crate::entry::{Answer, Entry, Slot};
+use crate::simulation::{Bug, Mark, planted, reach};
+
+/// What one voter answered so far.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Answered {
+    by_slot: BTreeMap<Slot, Answer>,
+    /// Where its next page begins; `None` when all have come, and only then does its promise count.
+    next: Option<Slot>,
+    /// Up to where it knows what is decided.
+    decided: Slot,
+}
+
+/// A page of a Promise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Page {
+    pub(crate) from: Slot,
+    pub(crate) answers: Vec<(Slot, Answer)>,
+    pub(crate) next: Option<Slot>,
+    pub(crate) decided: Slot,
+}
+
+/// What phase one has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// More has to come.
+    Open,
+    /// A voter knows more to be decided than the candidate, which must know that before it proposes.
+    Behind,
+    /// For each slot after what is decided, up to the highest that anybody accepted anything in, what to propose.
+    Ready(Vec<Entry>),
+}
+
+/// A candidacy, in one ballot. Nothing of it is durable but the candidate's own promise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Candidate {
+    pub(crate) ballot: Ballot,
+    /// The first slot that it asks for.
+    pub(crate) from: Slot,
+    /// By voter's index.
+    answered: Vec<Option<Answered>>,
+}
+
+impl Candidate {
+    pub(crate) fn new(ballot: Ballot, from: Slot, configuration: &Configuration) -> Self {
+        Self {
+            ballot,
+            from,
+            answered: vec![None; configuration.voters().len()],
+        }
+    }
+
+    /// Where the voter at `index` is to be asked from next; `None` if it has answered all.
+    pub(crate) fn wants(&self, index: usize) -> Option<Slot> {
+        match &self.answered[index] {
+            None => Some(self.from),
+            Some(answered) => answered.next,
+        }
+    }
+
+    /// A page came from the voter at `index`; whether it was the one that was wanted.
+    pub(crate) fn take(&mut self, index: usize, page: Page) -> bool {
+        if self.wants(index) != Some(page.from) {
+            reach(Mark::PromiseTwice);
+            if !planted(Bug::PromiseCountedTwice) {
+                return false;
+            }
+            let Some(other) = self.answered.iter().position(Option::is_none) else {
+                return false;
+            };
+            return self.take(
+                other,
+                Page {
+                    from: self.from,
+                    ..page
+                },
+            );
+        }
+        let answered = self.answered[index].get_or_insert_with(|| Answered {
+            by_slot: BTreeMap::new(),
+            next: None,
+            decided: Slot::NONE,
+        });
+        answered.by_slot.extend(page.answers);
+        answered.next = page.next;
+        answered.decided = answered.decided.max(page.decided);
+        if page.next.is_some() {
+            reach(Mark::PromisePaged);
+            if planted(Bug::FirstPageTakenForAll) {
+                answered.next = None;
+            }
+        }
+        true
+    }
+
+    /// What follows for the slots after `decided`, which is as far as the candidate knows.
+    pub(crate) fn outcome(&self, configuration: &Configuration, decided: Slot) -> Outcome {
+        let complete = || {
+            let answered = self.answered.iter().map(Option::as_ref);
+            answered.map(|answered| answered.filter(|answered| answered.next.is_none()))
+        };
+        let mut promised = VoterSet::default();
+        for (index, answered) in complete().enumerate() {
+            if answered.is_some() {
+                promised.insert(index);
+            }
+        }
+        if !configuration.is_quorum(Phase::One, promised) {
+            return Outcome::Open;
+        }
+        let furthest = complete().flatten().map(|answered| answered.decided).max();
+        if furthest > Some(decided) && !planted(Bug::CandidateDoesNotCatchUp) {
+            return Outcome::Behind;
+        }
+        let highest = complete().flatten().filter_map(|answered| {
+            let last = answered.by_slot.last_key_value();
+            last.map(|(slot, _)| *slot)
+        });
+        let highest = highest.max().unwrap_or(Slot::NONE);
+        let mut entries = Vec::new();
+        for slot in decided.0 + 1..=highest.0 {
+            let answers = complete().map(|answered| {
+                let answer = answered?.by_slot.get(&Slot(slot));
+                Some(answer.cloned().unwrap_or(Answer::Never))
+            });
+            let answers: Vec<_> = answers.collect();
+            match choose(configuration, &answers) {
+                Choice::Open => {
+                    reach(Mark::ChoiceOpen);
+                    return Outcome::Open;
+                }
+                Choice::Free => {
+                    reach(Mark::GapFilled);
+                    entries.push(Entry::Noop);
+                }
+                Choice::Bound(_) if planted(Bug::NoopOverTheBound) => entries.push(Entry::Noop),
+                Choice::Bound(entry) => {
+                    reach(Mark::EntryRecovered);
+                    entries.push(entry);
+                }
+            }
+        }
+        Outcome::Ready(entries)
+    }
+
+    /// A voter that knows more than `decided` to be decided.
+    pub(crate) fn further_than(&self, decided: Slot) -> Option<usize> {
+        let further = |answered: &Option<Answered>| {
+            answered
+                .as_ref()
+                .is_some_and(|answered| answered.decided > decided)
+        };
+        self.answered.iter().position(further)
+    }
+}

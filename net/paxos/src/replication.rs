@@ -1,0 +1,293 @@
+//! Replication: a leader's slots on their way, and what the others do with them.
+
+use crate::acceptor::TooLate;
+use crate::ballot::Ballot;
+use crate::configuration::VoterSet;
+use crate::effect::{Effect, Record, Ticket};
+use crate::entry::{Entry, Slot, Vote};
+use crate::leader::Open;
+use crate::message::Message;
+use crate::replica::{Replica, Role};
+use crate::simulation::{Bug, Mark, planted, reach};
+use crate::voter::Voter;
+
+impl Replica {
+    /// Puts what waits into slots, and sends what has not been sent, as far as the window goes.
+    pub(crate) fn pump(&mut self, now_ns: u64) {
+        let decided = self.learner.decided();
+        let last = Slot(decided.0 + self.options.window_slots);
+        loop {
+            let Role::Leader(leader) = &mut self.role else {
+                return;
+            };
+            if leader.sent >= last {
+                if !leader.pending.is_empty() {
+                    reach(Mark::WindowFull);
+                }
+                break;
+            }
+            let slot = leader.sent.next();
+            if slot == leader.next {
+                let Some(entry) = leader.pending.take(self.options.batch_bytes_max) else {
+                    break;
+                };
+                let open = Open {
+                    entry,
+                    accepted: VoterSet::default(),
+                    sent_ns: now_ns,
+                };
+                leader.open.insert(slot, open);
+                leader.next = slot.next();
+            }
+            leader.sent = slot;
+            leader.told = decided;
+            let Some(open) = leader.open.get_mut(&slot) else {
+                continue;
+            };
+            open.sent_ns = now_ns;
+            let accept = Message::Accept {
+                ballot: leader.ballot,
+                slot,
+                entry: open.entry.clone(),
+                decided,
+            };
+            // To the others before its own disk, which takes longest.
+            self.broadcast(Ticket::NONE, &accept);
+            self.send(Ticket::NONE, self.options.me, accept);
+        }
+        self.tell_decided();
+    }
+
+    /// Tells what is decided, unless that is known.
+    fn tell_decided(&mut self) {
+        let decided = self.learner.decided();
+        let Role::Leader(leader) = &mut self.role else {
+            return;
+        };
+        if leader.told < decided {
+            leader.told = decided;
+            let ballot = leader.ballot;
+            self.broadcast(Ticket::NONE, &Message::Commit { ballot, decided });
+        }
+    }
+
+    pub(crate) fn accept(
+        &mut self,
+        now_ns: u64,
+        from: Voter,
+        ballot: Ballot,
+        slot: Slot,
+        entry: &Entry,
+        decided: Slot,
+    ) {
+        self.highest = self.highest.max(ballot);
+        // A leader is never further ahead of what is decided than its window; and who is behind fetches.
+        if slot.0 > self.decided().0 + 2 * self.options.window_slots {
+            reach(Mark::AcceptTooFarAhead);
+            if ballot >= self.acceptor.promised() {
+                self.commit(now_ns, from, ballot, decided);
+            }
+            return;
+        }
+        if ballot > self.acceptor.promised() {
+            reach(Mark::AcceptAboveThePromise);
+        }
+        // Something else than what is decided comes from a ballot that nobody else takes part in any more. Accepted, it would
+        // be harmless to others; but on record it would look like what was decided last.
+        let held = self.learner.entry(&self.acceptor, slot);
+        if held.is_some_and(|held| held != entry) {
+            reach(Mark::AcceptOfAnotherThanDecided);
+            return;
+        }
+        match self.acceptor.accept(ballot, slot, entry) {
+            Err(TooLate(_)) => {
+                reach(Mark::AcceptRefused);
+                self.refuse(from, ballot);
+            }
+            Ok(is_new) => {
+                if is_new {
+                    let entry = entry.clone();
+                    let vote = Vote { ballot, entry };
+                    self.persist(now_ns, Record::Accepted { slot, vote });
+                } else {
+                    reach(Mark::AcceptTwice);
+                }
+                let is_own = from == self.options.me;
+                let is_early = if is_own {
+                    planted(Bug::OwnVoteBeforeDurable)
+                } else {
+                    planted(Bug::AcceptedBeforeDurable)
+                };
+                let after = if is_early {
+                    Ticket::NONE
+                } else {
+                    self.last_urgent
+                };
+                self.send(after, from, Message::Accepted { ballot, slot });
+                if !is_own {
+                    self.commit(now_ns, from, ballot, decided);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn accepted(&mut self, now_ns: u64, index: usize, ballot: Ballot, slot: Slot) {
+        let Role::Leader(leader) = &mut self.role else {
+            return;
+        };
+        leader.accepted(index, ballot, slot);
+        if ballot == leader.ballot {
+            leader.heard_ns[index] = now_ns;
+        }
+        let mut has_advanced = false;
+        loop {
+            let slot = self.learner.decided().next();
+            let Role::Leader(leader) = &mut self.role else {
+                return;
+            };
+            let Some(entry) = leader.take_chosen(&self.options.configuration, slot) else {
+                break;
+            };
+            self.learn(now_ns, slot, entry);
+            has_advanced = true;
+        }
+        if has_advanced {
+            self.pump(now_ns);
+        }
+    }
+
+    /// The leader of `ballot` says that everything up to `decided` is decided; whether it may lead.
+    pub(crate) fn commit(
+        &mut self,
+        now_ns: u64,
+        from: Voter,
+        ballot: Ballot,
+        decided: Slot,
+    ) -> bool {
+        if ballot < self.acceptor.promised() {
+            return false;
+        }
+        self.highest = self.highest.max(ballot);
+        if self.leader != Some(ballot) {
+            self.step_down(now_ns);
+            self.leader = Some(ballot);
+        }
+        self.heard_ns = now_ns;
+        self.wait_for_leader(now_ns);
+        self.known = self.known.max(decided);
+        while self.learner.decided() < decided {
+            let slot = self.learner.decided().next();
+            match self.acceptor.vote(slot) {
+                Some(vote) if vote.ballot == ballot => reach(Mark::CommitOfOwnVote),
+                Some(_) => {
+                    reach(Mark::CommitOfAnotherVote);
+                    if !planted(Bug::CommitBlessesAStaleVote) {
+                        self.fetch(now_ns, from);
+                        break;
+                    }
+                }
+                None => {
+                    reach(Mark::CommitWithoutVote);
+                    self.fetch(now_ns, from);
+                    break;
+                }
+            }
+            self.learner.advance();
+            self.decide(now_ns, slot);
+        }
+        true
+    }
+
+    /// The next slot is decided to hold `entry`.
+    pub(crate) fn learn(&mut self, now_ns: u64, slot: Slot, entry: Entry) {
+        if self
+            .acceptor
+            .vote(slot)
+            .is_some_and(|vote| vote.entry == entry)
+        {
+            self.learner.advance();
+        } else {
+            let record = Record::Learned {
+                slot,
+                entry: entry.clone(),
+            };
+            if !planted(Bug::LearnedNotRecorded) {
+                self.persist(now_ns, record);
+            }
+            self.learner.learn(entry);
+        }
+        self.decide(now_ns, slot);
+    }
+
+    fn decide(&mut self, now_ns: u64, slot: Slot) {
+        self.note_decided();
+        if planted(Bug::DecidedRecordedBeforeDurable) {
+            self.persist(now_ns, Record::Decided(slot));
+        }
+        if let Some(entry) = self.learner.entry(&self.acceptor, slot).cloned() {
+            self.output(Ticket::NONE, Effect::Decided { slot, entry });
+        }
+    }
+
+    /// A leader's beat: it makes sure that it is heard and hears, and that its disk goes on; and sends again what was lost.
+    pub(crate) fn beat(&mut self, now_ns: u64) {
+        let election_ns = self.options.election_ns;
+        let decided = self.learner.decided();
+        let me = self.index_of(self.options.me);
+        let Role::Leader(leader) = &mut self.role else {
+            return;
+        };
+        if let Some(me) = me {
+            leader.heard_ns[me] = now_ns;
+        }
+        if !leader.is_connected(
+            &self.options.configuration,
+            now_ns.saturating_sub(election_ns),
+        ) {
+            reach(Mark::LeaderUnheard);
+            return self.step_down(now_ns);
+        }
+        if leader
+            .writes
+            .is_some_and(|(_, since_ns)| now_ns > since_ns + election_ns)
+        {
+            reach(Mark::LeaderDiskStands);
+            return self.step_down(now_ns);
+        }
+        leader.beat_due_ns = now_ns + self.options.beat_ns;
+        let ballot = leader.ballot;
+        let mut again = Vec::new();
+        for (slot, open) in leader.open.range_mut(..=leader.sent) {
+            if open.sent_ns + self.options.beat_ns > now_ns {
+                continue;
+            }
+            open.sent_ns = now_ns;
+            let missing = self.options.configuration.voters().iter().enumerate();
+            for (_, to) in missing.filter(|(index, _)| !open.accepted.contains(*index)) {
+                let entry = open.entry.clone();
+                let accept = Message::Accept {
+                    ballot,
+                    slot: *slot,
+                    entry,
+                    decided,
+                };
+                again.push((*to, accept));
+            }
+        }
+        self.broadcast(Ticket::NONE, &Message::Beat { ballot, decided });
+        for (to, accept) in again {
+            reach(Mark::AcceptSentAgain);
+            self.send(Ticket::NONE, to, accept);
+        }
+        // A cluster of one has nobody to hear from.
+        self.pump(now_ns);
+    }
+
+    pub(crate) fn heard(&mut self, now_ns: u64, index: usize, to: Ballot) {
+        if let Role::Leader(leader) = &mut self.role
+            && leader.ballot == to
+        {
+            leader.heard_ns[index] = now_ns;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The committed scripts, one for each bug: each fails with its bug, in the way that it says, and passes without. When the
+//! order of events changes they are written anew.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use sprag_paxos::simulation::Bug;
+use sprag_sim::{Mix, Script, Setup, shrink};
+
+use crate::arguments::Arguments;
+use crate::jobs;
+use crate::script;
+use crate::seeds::REPLAYS_MAX;
+use crate::verdict::Verdict;
+
+/// More faults than these tell a reader nothing.
+const STRIKES_MAX: usize = 60;
+
+/// The smallest script of so many seeds is kept.
+const SEEDS_SHRUNK: usize = 5;
+
+/// After so many seeds a bug counts as not found.
+const SEEDS_MAX: u64 = 10_000;
+
+pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verdict> {
+    let bugs = arguments
+        .bug
+        .map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
+    let count = bugs.len() as u64;
+    let mut failed = 0;
+    let work = |number: u64| {
+        let bug = bugs[number as usize];
+        if arguments.write {
+            renew(bug)?;
+        }
+        check(bug)
+    };
+    let bar = jobs::bar(count);
+    let take = |number: u64, checked: Result<usize, String>| -> io::Result<()> {
+        let name = bugs[number as usize].name();
+        bar.suspend(|| match checked {
+            Ok(faults) => writeln!(out, "{name}: {faults} faults, ok"),
+            Err(why) => {
+                failed += 1;
+                writeln!(out, "{name}: FAILED, {why}")
+            }
+        })
+    };
+    jobs::in_order(count, arguments.jobs(), work, take, &bar)?;
+    let (verdict, word) = match failed {
+        0 => (Verdict::Clean, "clean"),
+        _ => (
+            Verdict::Safety,
+            "DIFFERENT; if events come in another order for a good reason, add --write",
+        ),
+    };
+    writeln!(out, "{count} scripts, {failed} failed: {word}")?;
+    Ok(verdict)
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions")
+}
+
+fn path_of(bug: Bug) -> PathBuf {
+    directory().join(format!("{}.script", bug.name()))
+}
+
+/// Checks the script of `bug`; gives the number of its faults.
+fn check(bug: Bug) -> Result<usize, String> {
+    let script = script::read(&path_of(bug)).map_err(|error| error.to_string())?;
+    let faults = script.strikes.len();
+    if script.bug != Some(bug) {
+        return Err(format!(
+            "its script plants another bug than `{}`",
+            bug.name()
+        ));
+    }
+    if faults > STRIKES_MAX {
+        return Err(format!("{faults} faults, more than {STRIKES_MAX}"));
+    }
+    let way = |script: &Script| script.replay().failure.map(|failure| failure.way());
+    let fails = way(&script);
+    if fails.is_none() || fails != script.fails {
+        let fails = fails.unwrap_or_else(|| "not at all".to_owned());
+        let expected = script.fails.unwrap_or_else(|| "nothing".to_owned());
+        return Err(format!("fails by `{fails}`, and says `{expected}`"));
+    }
+    let sound = Script {
+        bug: None,
+        ..script
+    };
+    match way(&sound) {
+        None => Ok(faults),
+        Some(way) => Err(format!("fails without the bug, too, by `{way}`")),
+    }
+}
+
+/// Writes the script of `bug` anew.
+fn renew(bug: Bug) -> Result<(), String> {
+    let setup = Setup {
+        mix: Mix::all(),
+        nodes: None,
+        bug: Some(bug),
+        looks_inside: true,
+    };
+    let failing = (0..SEEDS_MAX).filter_map(|seed| {
+        let report = sprag_sim::run(seed, &setup);
+        let way = report.failure?.way();
+        let mut script = Script::new(seed, &setup, report.struck);
+        script.fails = Some(way);
+        Some(script)
+    });
+    let shrunk = failing
+        .take(SEEDS_SHRUNK)
+        .map(|script| shrink(script, REPLAYS_MAX));
+    let smallest = shrunk
+        .min_by_key(|script| (script.strikes.len(), script.seed))
+        .ok_or_else(|| format!("not found within {SEEDS_MAX} seeds"))?;
+    let path = path_of(bug);
+    let wrong = |error: io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(directory()).map_err(wrong)?;
+    fs::write(&path, smallest.to_string()).map_err(wrong)
+}
