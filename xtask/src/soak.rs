@@ -22,7 +22,7 @@ pub(crate) struct Options {
 }
 
 /// The starts of the names of test targets that have a long form.
-const PREFIXES: [&str; 9] = [
+const PREFIXES: [&str; 10] = [
     "torture",
     "churn",
     "fuzz",
@@ -32,6 +32,7 @@ const PREFIXES: [&str; 9] = [
     "counter_",
     "limiter_model",
     "conformance",
+    "consensus",
 ];
 
 /// What is run besides test targets.

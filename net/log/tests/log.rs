@@ -589,6 +589,35 @@ fn a_record_survives_in_either_trace_and_without_its_payload_is_unknown() {
 }
 
 #[test]
+fn a_vote_after_what_could_not_be_read_is_never_taken_for_what_was_decided_there() {
+    let learned = |slot| Record::Learned {
+        slot: Slot(slot),
+        entry: Entry::Commands(b"decided"[..].into()),
+    };
+    let disk = SimulatedDisk::new(4096, NoFaults);
+    let (mut log, _) = made(&disk);
+    for record in [learned(1), learned(2), Record::Decided(Slot(2))] {
+        log.append(&[record]).unwrap();
+    }
+    log.sync().unwrap();
+    disk.damage("segment-0000000000000001", 1, Damage::Unreadable);
+    let (mut log, recovered) = opened(&disk);
+    assert_eq!(recovered.state.decided, Slot(0));
+    // Of an old ballot that proposed something else; and then what is missing comes again.
+    for record in [accepted(2, 1, b"stale"), learned(1)] {
+        log.append(&[record]).unwrap();
+    }
+    log.sync().unwrap();
+    let (mut log, recovered) = opened(&disk);
+    assert_eq!(recovered.state.decided, Slot(0));
+    for record in [learned(1), learned(2), Record::Decided(Slot(2))] {
+        log.append(&[record]).unwrap();
+    }
+    log.sync().unwrap();
+    assert_eq!(opened(&disk).1.state.decided, Slot(2));
+}
+
+#[test]
 fn where_both_traces_are_gone_every_slot_is_unknown_up_to_the_promise() {
     let disk = three_batches();
     for unit in [FRONT, SECOND] {

@@ -9,7 +9,7 @@ const PREFIX_BYTES: usize = 4;
 
 /// Commands in the order in which they came, not proposed yet. No command waits for others to come: whatever is there
 /// when a slot is free goes into it, up to a batch's size.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Pending {
     bytes: Vec<u8>,
     /// Where what still waits begins. What was taken goes only when it is half of all, so that each byte moves about once.

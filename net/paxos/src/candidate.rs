@@ -9,7 +9,7 @@ use crate::entry::{Answer, Entry, Slot};
 use crate::simulation::{Bug, Mark, planted, reach};
 
 /// What one voter answered so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Answered {
     by_slot: BTreeMap<Slot, Answer>,
     /// Where its next page begins; `None` when all have come, and only then does its promise count.
@@ -19,7 +19,7 @@ struct Answered {
 }
 
 /// A page of a Promise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Page {
     pub(crate) from: Slot,
     pub(crate) answers: Vec<(Slot, Answer)>,
@@ -39,7 +39,7 @@ pub(crate) enum Outcome {
 }
 
 /// A candidacy, in one ballot. Nothing of it is durable but the candidate's own promise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Candidate {
     pub(crate) ballot: Ballot,
     /// The first slot that it asks for.

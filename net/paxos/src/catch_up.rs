@@ -8,7 +8,7 @@ use crate::simulation::{Bug, Mark, planted, reach};
 use crate::voter::Voter;
 
 /// A question that is under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Fetching {
     from: Slot,
     /// When another may be asked.

@@ -15,7 +15,7 @@ pub enum Phase {
 }
 
 /// A set of a configuration's voters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VoterSet(u16);
 
 impl VoterSet {
@@ -45,7 +45,7 @@ impl VoterSet {
 /// The voters that decide together. What is enough of them is asked of it and counted nowhere else, so that other
 /// quorums than majorities stay possible: all that safety needs is that each quorum of phase one meets each of phase two.
 /// (Howard, Malkhi, Spiegelman, "Flexible Paxos", OPODIS 2016.)
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
     voters: Vec<Voter>,
 }

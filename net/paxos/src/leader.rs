@@ -9,7 +9,7 @@ use crate::entry::{Entry, Slot};
 use crate::simulation::{Bug, Mark, planted, reach};
 
 /// A slot under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Open {
     pub(crate) entry: Entry,
     pub(crate) accepted: VoterSet,
@@ -18,7 +18,7 @@ pub(crate) struct Open {
 }
 
 /// A leader's state. None of it is durable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Leader {
     pub(crate) ballot: Ballot,
     /// By slot: all after what is decided, without a gap.

@@ -20,7 +20,7 @@ pub(crate) const WINDOW_SLOTS_MAX: u64 = if cfg!(feature = "simulation") {
 const BYTES_MAX: usize = 1 << 30;
 
 /// How a voter is set up. But for `me` and `seed`, every voter of a cluster is set up alike.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Who it is. Where the configuration doesn't name it, it never votes nor leads.
     pub me: Voter,

@@ -90,7 +90,7 @@ pub enum ProposeError {
 pub(crate) const UNSYNCED_MAX: usize = 2 * WINDOW_SLOTS_MAX as usize;
 
 /// What a voter is doing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
     /// It follows a leader, or waits for one.
     Follower,
@@ -118,14 +118,14 @@ pub enum RoleName {
 }
 
 /// An effect, and what must be durable before it happens.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Output {
     pub(crate) after: Ticket,
     pub(crate) effect: Effect,
 }
 
 /// A voter's state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Replica {
     pub(crate) options: Options,
     random: Random,
