@@ -53,10 +53,11 @@ impl Executor {
     /// 0 in each life of the voter. When the command is decided, the slot's entry has it; until then its outcome is
     /// unknown, but where [`Effect::SteppedDown`] says that it was never proposed.
     ///
-    /// Copies the command; allocates only as more wait than ever before.
+    /// It leaves with the next [`poll`](Self::poll), in one slot with what was proposed just before and after it, as far as
+    /// a batch goes. Copies the command; allocates only as more wait than ever before.
     pub fn propose(&mut self, now_ns: u64, command: &[u8]) -> Result<u64, ProposeError> {
         self.at(now_ns);
-        self.replica.propose(self.now_ns, command)
+        self.replica.propose(command)
     }
 
     /// Everything up to `ticket` is durable.
@@ -88,13 +89,18 @@ impl Executor {
         {
             return self.held.pop_front().map(|(_, effect)| effect);
         }
-        while let Some(output) = self.replica.outputs.pop_front() {
-            if output.after <= self.durable {
-                return Some(output.effect);
+        loop {
+            while let Some(output) = self.replica.outputs.pop_front() {
+                if output.after <= self.durable {
+                    return Some(output.effect);
+                }
+                self.held.push_back((output.after, output.effect));
             }
-            self.held.push_back((output.after, output.effect));
+            self.replica.pump(self.now_ns);
+            if self.replica.outputs.is_empty() {
+                return None;
+            }
         }
-        None
     }
 
     /// Clocks step back; time here doesn't.
