@@ -58,6 +58,10 @@ impl Pending {
     /// Takes as many commands as fit into `bytes_max`, and at least one, if there is one.
     pub(crate) fn take(&mut self, bytes_max: usize) -> Option<Entry> {
         let mut end = 0;
+        if self.bytes.len() <= bytes_max {
+            end = self.bytes.len();
+            self.taken = self.came;
+        }
         while let Some(next) = end_of_command(&self.bytes, end)
             && (end == 0 || next <= bytes_max)
         {
