@@ -27,18 +27,21 @@ impl Invariant for Agreement {
                 self.wanted.insert(command.to_vec());
             }
             Fact::Decided { voter, slot, entry } => {
+                if let Some(first) = self.decided.get(&slot) {
+                    if first == entry {
+                        return Ok(());
+                    }
+                    return Err(format!(
+                        "{voter} takes {entry:?} for decided in {slot}, others {first:?}"
+                    ));
+                }
                 let mut commands = commands(entry);
                 if let Some(command) = commands.find(|command| !self.wanted.contains(*command)) {
                     return Err(format!(
                         "{voter} takes {command:?} for decided in {slot}, which nobody asked for"
                     ));
                 }
-                let first = self.decided.entry(slot).or_insert_with(|| entry.clone());
-                if first != entry {
-                    return Err(format!(
-                        "{voter} takes {entry:?} for decided in {slot}, others {first:?}"
-                    ));
-                }
+                self.decided.insert(slot, entry.clone());
             }
             _ => {}
         }
