@@ -19,7 +19,7 @@ pub const BATCH: usize = 64;
 pub const BATCHES: usize = 256;
 
 /// Logs to a measurement.
-const LOGS: usize = 32;
+const LOGS: usize = 4;
 
 const NODES: usize = 3;
 const COMMAND_BYTES: usize = 64;
@@ -132,7 +132,7 @@ impl Cluster {
 pub fn replicas(effort: Effort) -> Result<Side> {
     let elected = Cluster::elected()?;
     let batch = batch();
-    let logs = LOGS / effort.divisor;
+    let logs = (LOGS / effort.divisor).max(1);
     Ok(Side::new(1, logs * BATCHES * BATCH, move |_| {
         let mut decided = 0;
         for _ in 0..logs {
@@ -149,7 +149,7 @@ pub fn replicas(effort: Effort) -> Result<Side> {
 /// The queue's side.
 pub fn queue(effort: Effort) -> Side {
     let batch = batch();
-    let batches = LOGS / effort.divisor * BATCHES;
+    let batches = (LOGS / effort.divisor).max(1) * BATCHES;
     Side::new(1, batches * BATCH, move |_| {
         let mut queue = VecDeque::new();
         let mut taken = 0;
