@@ -19,6 +19,7 @@ mod random;
 mod replica;
 mod replication;
 pub mod simulation;
+mod slots;
 mod voter;
 
 pub use acceptor::{Acceptor, TooLate};
