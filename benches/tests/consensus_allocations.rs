@@ -3,7 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use sprag_benches::consensus::{BATCH, BATCHES, Cluster, batch};
+use sprag_benches::consensus::{BATCH, Cluster, batch};
+
+const BATCHES: usize = 1024;
 
 /// The system's allocator, which counts what this thread asks of it.
 struct Counting;
@@ -41,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn three_replicas_allocate_less_than_twice_for_a_batch_of_64_commands() {
+fn three_replicas_allocate_once_for_a_batch_of_64_commands() {
     let mut cluster = Cluster::elected().expect("the first replica leads");
     let batch = batch();
     for _ in 0..BATCHES {
@@ -53,10 +55,10 @@ fn three_replicas_allocate_less_than_twice_for_a_batch_of_64_commands() {
     }
     let allocations = ASKED.get() - before;
     assert_eq!(cluster.decided(), 2 * BATCHES * BATCH);
-    // The entry's bytes, once for all three; and what their logs need to hold one entry more.
+    // The bytes of each entry, once for all three replicas; and now and then more room in one of their logs.
     let batches = BATCHES as u64;
     assert!(
-        (batches..2 * batches).contains(&allocations),
+        (batches..=batches + 3).contains(&allocations),
         "{allocations} allocations for {batches} batches: {} per command, of at most 0.2",
         allocations as f64 / (BATCHES * BATCH) as f64
     );
