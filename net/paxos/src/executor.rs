@@ -11,7 +11,7 @@ use crate::voter::Voter;
 ///
 /// The host feeds it: [`step`](Self::step) with each message, [`tick`](Self::tick) when
 /// [`deadline_ns`](Replica::deadline_ns) has come, [`propose`](Self::propose), [`persisted`](Self::persisted). After each of
-/// those it takes every effect there is from [`poll`](Self::poll), in order, and carries it out.
+/// those, or after several proposals, it takes every effect there is from [`poll`](Self::poll), in order, and carries it out.
 #[derive(Clone, Debug)]
 pub struct Executor {
     replica: Replica,
@@ -96,6 +96,7 @@ impl Executor {
                 }
                 self.held.push_back((output.after, output.effect));
             }
+            // What was proposed since leaves together.
             self.replica.pump(self.now_ns);
             if self.replica.outputs.is_empty() {
                 return None;
