@@ -1,9 +1,11 @@
 //! What the comparison and the benches share: cases, the keys they draw, and the contestants.
 //!
 //! A [`Case`] says what is done to which keys by how many threads. A [`Side`] is one contestant
-//! set up for it: a space ([`ours`]) or another library ([`peers`]). Nothing here judges a number.
+//! set up for it: a space ([`ours`]) or another library ([`peers`]). Replicas are set up by [`consensus`].
+//! Nothing here judges a number.
 
 pub mod case;
+pub mod consensus;
 pub mod draw;
 mod once;
 pub mod ours;

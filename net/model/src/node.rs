@@ -223,5 +223,8 @@ fn start(index: usize, bounds: &Bounds, disk: &Disk) -> Executor {
         seed: 0,
     };
     let replica = Replica::new(NOW_NS, options, disk.recover());
-    Executor::new(NOW_NS, replica.unwrap_or_else(|error| unreachable!("{error}")))
+    Executor::new(
+        NOW_NS,
+        replica.unwrap_or_else(|error| unreachable!("{error}")),
+    )
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::ballot::Ballot;
 use crate::entry::{Answer, Entry, Slot, Vote};
 use crate::simulation::{Bug, planted};
+use crate::slots::Slots;
 
 /// What an answer takes beside its entry, about.
 const ANSWER_BYTES: usize = 64;
@@ -20,7 +21,7 @@ const ANSWER_BYTES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acceptor {
     promised: Ballot,
-    answers: BTreeMap<Slot, Answer>,
+    answers: Slots<Answer>,
 }
 
 /// A ballot was below the promise, which is this.
@@ -31,6 +32,7 @@ impl Acceptor {
     /// What a disk gave back. Whoever accepted in a ballot has promised it, whatever else is remembered.
     pub fn recovered(promised: Ballot, answers: BTreeMap<Slot, Answer>) -> Self {
         if planted(Bug::PromiseRecoveredFromItsRecordOnly) {
+            let answers = answers.into();
             return Self { promised, answers };
         }
         let highest = answers.values().map(|answer| match answer {
@@ -39,6 +41,7 @@ impl Acceptor {
             Answer::Unknown(ballot) => *ballot,
         });
         let promised = highest.fold(promised, Ballot::max);
+        let answers = answers.into();
         Self { promised, answers }
     }
 
@@ -49,12 +52,12 @@ impl Acceptor {
 
     /// What it knows of `slot`.
     pub fn answer(&self, slot: Slot) -> Answer {
-        self.answers.get(&slot).cloned().unwrap_or(Answer::Never)
+        self.answers.get(slot).cloned().unwrap_or(Answer::Never)
     }
 
     /// The last that it accepted in `slot`, where that can be read.
     pub fn vote(&self, slot: Slot) -> Option<&Vote> {
-        match self.answers.get(&slot)? {
+        match self.answers.get(slot)? {
             Answer::Accepted(vote) => Some(vote),
             Answer::Never | Answer::Unknown(_) => None,
         }
@@ -65,7 +68,7 @@ impl Acceptor {
     pub fn page(&self, from: Slot, bytes_max: usize) -> (Vec<(Slot, Answer)>, Option<Slot>) {
         let mut answers = Vec::new();
         let mut bytes = 0;
-        for (slot, answer) in self.answers.range(from..) {
+        for (slot, answer) in self.answers.range(from) {
             if bytes > bytes_max {
                 let skipped = u64::from(planted(Bug::PageSkipsAnAnswer));
                 return (answers, Some(Slot(slot.0 + skipped)));
@@ -74,7 +77,7 @@ impl Acceptor {
             if let Answer::Accepted(vote) = answer {
                 bytes += vote.entry.bytes();
             }
-            answers.push((*slot, answer.clone()));
+            answers.push((slot, answer.clone()));
         }
         (answers, None)
     }
@@ -98,8 +101,8 @@ impl Acceptor {
 
     /// For a planted bug only: the last slot that it knows anything of.
     pub(crate) fn last(&self) -> Slot {
-        let last = self.answers.last_key_value();
-        last.map_or(Slot::NONE, |(slot, _)| *slot)
+        let last = self.answers.range(Slot::NONE).last();
+        last.map_or(Slot::NONE, |(slot, _)| slot)
     }
 
     /// Forgets half of the promise, as if the vote were for one candidacy only.

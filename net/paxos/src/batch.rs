@@ -62,6 +62,10 @@ impl Pending {
     pub(crate) fn take(&mut self, bytes_max: usize) -> Option<Entry> {
         let begin = self.begin;
         let mut end = begin;
+        if self.bytes.len() - begin <= bytes_max {
+            end = self.bytes.len();
+            self.taken = self.came;
+        }
         while let Some(next) = end_of_command(&self.bytes, end)
             && (end == begin || next - begin <= bytes_max)
         {

@@ -232,11 +232,7 @@ impl Replica {
             Role::Leader(leader) => {
                 reach(Mark::PromiseAfterPhaseOne);
                 if planted(Bug::DecidedGoesBackOnALatePromise) {
-                    let entries = leader
-                        .open
-                        .values()
-                        .map(|open| open.entry.clone())
-                        .collect();
+                    let entries = leader.open.iter().map(|open| open.entry.clone()).collect();
                     self.learner.go_back_to(page.decided);
                     self.lead(now_ns, ballot, entries);
                 }

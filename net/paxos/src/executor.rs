@@ -15,7 +15,7 @@ use crate::voter::Voter;
 ///
 /// The host feeds it: [`step`](Self::step) with each message, [`tick`](Self::tick) when
 /// [`deadline_ns`](Self::deadline_ns) has come, [`propose`](Self::propose), [`persisted`](Self::persisted). After each of
-/// those it takes every effect there is from [`poll`](Self::poll), in order, and carries it out.
+/// those, or after several proposals, it takes every effect there is from [`poll`](Self::poll), in order, and carries it out.
 ///
 /// Times are nanoseconds of a clock that should only go forward. One that steps back all the same loses the voter what time
 /// it steps, and no more: what had passed has passed, and time goes on from there.
@@ -79,10 +79,11 @@ impl Executor {
     /// 0 in each life of the voter. When the command is decided, the slot's entry has it; until then its outcome is
     /// unknown, but where [`Effect::SteppedDown`] says that it was never proposed.
     ///
-    /// Copies the command; allocates only as more wait than ever before.
+    /// It leaves with the next [`poll`](Self::poll), in one slot with what was proposed just before and after it, as far as
+    /// a batch goes. Copies the command; allocates only as more wait than ever before.
     pub fn propose(&mut self, now_ns: u64, command: &[u8]) -> Result<u64, ProposeError> {
         self.at(now_ns);
-        self.replica.propose(self.now_ns, command)
+        self.replica.propose(command)
     }
 
     /// Everything up to `ticket` is durable.
@@ -114,13 +115,19 @@ impl Executor {
         {
             return self.held.pop_front().map(|(_, effect)| effect);
         }
-        while let Some(output) = self.replica.outputs.pop_front() {
-            if output.after <= self.durable {
-                return Some(output.effect);
+        loop {
+            while let Some(output) = self.replica.outputs.pop_front() {
+                if output.after <= self.durable {
+                    return Some(output.effect);
+                }
+                self.held.push_back((output.after, output.effect));
             }
-            self.held.push_back((output.after, output.effect));
+            // What was proposed since leaves together.
+            self.replica.pump(self.now_ns);
+            if self.replica.outputs.is_empty() {
+                return None;
+            }
         }
-        None
     }
 
     /// The host's clock shows `shown_ns`.

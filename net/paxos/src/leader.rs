@@ -1,6 +1,6 @@
 //! What a leader keeps of its ballot: the slots that it has proposed and that aren't decided yet, and whom it has heard.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use crate::ballot::Ballot;
 use crate::batch::Pending;
@@ -21,8 +21,8 @@ pub(crate) struct Open {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Leader {
     pub(crate) ballot: Ballot,
-    /// By slot: all after what is decided, without a gap.
-    pub(crate) open: BTreeMap<Slot, Open>,
+    /// The slots after what is decided, up to `next`.
+    pub(crate) open: VecDeque<Open>,
     /// The next slot to propose something new for.
     pub(crate) next: Slot,
     /// The last slot of what it sent.
@@ -51,19 +51,13 @@ impl Leader {
         numbers: u64,
     ) -> Self {
         let own = std::iter::once(Entry::Noop);
-        let slots = decided.0 + 1..;
-        let open = slots
-            .zip(entries.into_iter().chain(own))
-            .map(|(slot, entry)| {
-                let open = Open {
-                    entry,
-                    accepted: VoterSet::default(),
-                    sent_ns: now_ns,
-                };
-                (Slot(slot), open)
-            });
-        let open: BTreeMap<_, _> = open.collect();
-        let last = open.last_key_value().map_or(decided, |(slot, _)| *slot);
+        let open = entries.into_iter().chain(own).map(|entry| Open {
+            entry,
+            accepted: VoterSet::default(),
+            sent_ns: now_ns,
+        });
+        let open: VecDeque<_> = open.collect();
+        let last = Slot(decided.0 + open.len() as u64);
         Self {
             ballot,
             open,
@@ -82,37 +76,46 @@ impl Leader {
         }
     }
 
+    /// The first slot that is open, or the next if none is.
+    pub(crate) fn first_open(&self) -> Slot {
+        Slot(self.next.0 - self.open.len() as u64)
+    }
+
+    /// What is under way in `slot`.
+    pub(crate) fn open_mut(&mut self, slot: Slot) -> Option<&mut Open> {
+        let place = slot.0.checked_sub(self.first_open().0)?;
+        self.open.get_mut(usize::try_from(place).ok()?)
+    }
+
     /// The voter at `index` accepted `slot` in `ballot`.
     pub(crate) fn accepted(&mut self, index: usize, ballot: Ballot, slot: Slot) {
         if ballot != self.ballot && !planted(Bug::AcceptedOfAnotherBallotCounted) {
             reach(Mark::AcceptedOfAnotherBallot);
             return;
         }
+        let voters = self.heard_ns.len();
         if planted(Bug::AcceptedCountsForThoseBefore) {
-            for open in self.open.range_mut(..slot) {
-                open.1.accepted.insert(index);
+            let first = self.first_open();
+            for (_, open) in (first.0..slot.0).zip(&mut self.open) {
+                open.accepted.insert(index);
             }
         }
-        match self.open.get_mut(&slot) {
+        match self.open_mut(slot) {
             None => reach(Mark::AcceptedOfDecided),
             Some(open) => {
                 if !open.accepted.insert(index) {
                     reach(Mark::AcceptedTwice);
                     if planted(Bug::AcceptedCountedTwice) {
-                        open.accepted.insert((index + 1) % self.heard_ns.len());
+                        open.accepted.insert((index + 1) % voters);
                     }
                 }
             }
         }
     }
 
-    /// Takes the entry of `slot`, the first that is open, if it is chosen.
-    pub(crate) fn take_chosen(
-        &mut self,
-        configuration: &Configuration,
-        slot: Slot,
-    ) -> Option<Entry> {
-        let open = self.open.get(&slot)?;
+    /// Takes the entry of the first slot that is open, if it is chosen.
+    pub(crate) fn take_chosen(&mut self, configuration: &Configuration) -> Option<Entry> {
+        let open = self.open.front()?;
         let is_chosen = configuration.is_quorum(Phase::Two, open.accepted)
             || (planted(Bug::ChosenWithoutAQuorum) && !open.accepted.is_empty())
             || (planted(Bug::CommitSkipsAHole) && self.is_above_a_chosen(configuration));
@@ -122,11 +125,11 @@ impl Leader {
         if self.open.len() > 1 {
             reach(Mark::DecidedWithOthersOpen);
         }
-        self.open.remove(&slot).map(|open| open.entry)
+        self.open.pop_front().map(|open| open.entry)
     }
 
     fn is_above_a_chosen(&self, configuration: &Configuration) -> bool {
-        let mut accepted = self.open.values().map(|open| open.accepted);
+        let mut accepted = self.open.iter().map(|open| open.accepted);
         accepted.any(|accepted| configuration.is_quorum(Phase::Two, accepted))
     }
 

@@ -20,6 +20,7 @@ mod random;
 mod replica;
 mod replication;
 pub mod simulation;
+mod slots;
 #[cfg(test)]
 mod testing;
 mod voter;

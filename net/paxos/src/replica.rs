@@ -239,7 +239,7 @@ impl Replica {
         })
     }
 
-    pub(crate) fn propose(&mut self, now_ns: u64, command: &[u8]) -> Result<u64, ProposeError> {
+    pub(crate) fn propose(&mut self, command: &[u8]) -> Result<u64, ProposeError> {
         let leader = self.leader().map(|voter| voter.node);
         let Role::Leader(leading) = &mut self.role else {
             return Err(ProposeError::NotLeader { leader });
@@ -253,9 +253,7 @@ impl Replica {
             reach(Mark::Overloaded);
             return Err(ProposeError::Overloaded { waiting, max });
         }
-        let number = leading.pending.push(command);
-        self.pump(now_ns);
-        Ok(number)
+        Ok(leading.pending.push(command))
     }
 
     /// Time has come to `now_ns`.

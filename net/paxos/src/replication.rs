@@ -41,17 +41,18 @@ impl Replica {
                     accepted: VoterSet::default(),
                     sent_ns: now_ns,
                 };
-                leader.open.insert(slot, open);
+                leader.open.push_back(open);
                 leader.next = slot.next();
             }
             leader.sent = slot;
             leader.told = decided;
-            let Some(open) = leader.open.get_mut(&slot) else {
+            let ballot = leader.ballot;
+            let Some(open) = leader.open_mut(slot) else {
                 continue;
             };
             open.sent_ns = now_ns;
             let accept = Message::Accept {
-                ballot: leader.ballot,
+                ballot,
                 slot,
                 entry: open.entry.clone(),
                 decided,
@@ -163,7 +164,7 @@ impl Replica {
             let Role::Leader(leader) = &mut self.role else {
                 return;
             };
-            let Some(entry) = leader.take_chosen(&self.options.configuration, slot) else {
+            let Some(entry) = leader.take_chosen(&self.options.configuration) else {
                 break;
             };
             self.learn(now_ns, slot, entry);
@@ -275,7 +276,8 @@ impl Replica {
         leader.beat_due_ns = now_ns + self.options.beat_ns;
         let ballot = leader.ballot;
         let mut again = Vec::new();
-        for (slot, open) in leader.open.range_mut(..=leader.sent) {
+        let slots = leader.first_open().0..=leader.sent.0;
+        for (slot, open) in slots.map(Slot).zip(&mut leader.open) {
             if open.sent_ns + self.options.beat_ns > now_ns || planted(Bug::AcceptNotSentAgain) {
                 continue;
             }
@@ -285,7 +287,7 @@ impl Replica {
                 let entry = open.entry.clone();
                 let accept = Message::Accept {
                     ballot,
-                    slot: *slot,
+                    slot,
                     entry,
                     decided,
                 };

@@ -38,7 +38,7 @@ fn executor(voters: u16) -> Executor {
         page_bytes_max: 1 << 10,
         seed: 1,
     };
-    Executor::new(0, Replica::new(0, options, Recovered::default()))
+    Executor::new(0, Replica::new(0, options, Recovered::default()).unwrap())
 }
 
 fn effects(executor: &mut Executor) -> Vec<Effect> {

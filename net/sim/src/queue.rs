@@ -1,64 +1,38 @@
 //! The queue of what is due, in the order of virtual time, and what was put in first first.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::world::Event;
 
-#[derive(Debug)]
-struct Due {
-    at_ns: u64,
-    number: u64,
-    event: Event,
-}
+/// When something is due, the how-manieth it was to be put in, and its place among the events.
+type Due = (u64, u64, usize);
 
-impl Due {
-    fn order(&self) -> (u64, u64) {
-        (self.at_ns, self.number)
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.order() == other.order()
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.order().cmp(&other.order())
-    }
-}
-
-/// What is due.
+/// What is due. The events lie apart: a heap moves what it holds again and again.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     due: BinaryHeap<Reverse<Due>>,
+    events: Vec<Option<Event>>,
+    /// Places without an event.
+    free: Vec<usize>,
     pushed: u64,
 }
 
 impl Queue {
     pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
         self.pushed += 1;
-        let number = self.pushed;
-        self.due.push(Reverse(Due {
-            at_ns,
-            number,
-            event,
-        }));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.due.push(Reverse((at_ns, self.pushed, place)));
     }
 
     /// Takes the earliest, and when it is due.
     pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
-        let Reverse(due) = self.due.pop()?;
-        Some((due.at_ns, due.event))
+        let Reverse((at_ns, _, place)) = self.due.pop()?;
+        self.free.push(place);
+        self.events[place].take().map(|event| (at_ns, event))
     }
 }

@@ -4,7 +4,6 @@ use std::hash::{Hash, Hasher};
 
 use sprag_paxos::{Effect, Message, NodeId, Ticket, Voter};
 
-use crate::chance::mix;
 use crate::readable::Line;
 
 /// Something that happened.
@@ -94,7 +93,7 @@ impl Trace {
     }
 }
 
-/// A hash of its own, since the standard one may change from release to release.
+/// A hash of its own, since the standard one may change from release to release: both halves of a product, folded.
 struct Fold(u64);
 
 impl Hasher for Fold {
@@ -123,7 +122,9 @@ impl Hasher for Fold {
     }
 
     fn write_u64(&mut self, value: u64) {
-        self.0 = mix(self.0.rotate_left(23) ^ value.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let word = self.0.rotate_left(23) ^ value ^ 0x9e37_79b9_7f4a_7c15;
+        let product = u128::from(word) * 0xd6e8_feb8_6659_fd93;
+        self.0 = product as u64 ^ (product >> 64) as u64;
     }
 
     fn write_usize(&mut self, value: usize) {

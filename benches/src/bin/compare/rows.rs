@@ -5,6 +5,7 @@ use crate::c_calls::{self, Call};
 use crate::contest::{self, Outcome};
 use crate::{log, redis, resident, sleeper};
 use sprag_benches::case::Work;
+use sprag_benches::consensus;
 use sprag_benches::ours::{self, Reach};
 use sprag_benches::peers::{self, Peer};
 use sprag_benches::{Case, Result};
@@ -146,6 +147,16 @@ pub(crate) fn rows() -> Vec<Row> {
         0.001,
         "ns",
         redis::compare,
+    ));
+    rows.push(Row::of(
+        "three replicas, instant network, no disk, batch 64 × 64 B, 1 thread",
+        "VecDeque hand-over",
+        20.0,
+        "ns",
+        |plan| {
+            let replicas = consensus::replicas(plan.effort)?;
+            contest::between(&replicas, &consensus::queue(plan.effort), plan)
+        },
     ));
     for (case, call, calls) in C_CALLS {
         rows.push(Row {

@@ -28,6 +28,16 @@ impl Invariant for Agreement {
                 self.wanted.insert(command.to_vec());
             }
             Fact::Decided { voter, slot, entry } => {
+                if let Some(first) = self.decided.get(&slot) {
+                    if first == entry {
+                        return Ok(());
+                    }
+                    return Err(format!(
+                        "{voter} takes {} for decided in {slot}, others {}",
+                        readable::entry(entry),
+                        readable::entry(first)
+                    ));
+                }
                 let mut commands = commands(entry);
                 if let Some(command) = commands.find(|command| !self.wanted.contains(*command)) {
                     return Err(format!(
@@ -35,14 +45,7 @@ impl Invariant for Agreement {
                         readable::command(command)
                     ));
                 }
-                let first = self.decided.entry(slot).or_insert_with(|| entry.clone());
-                if first != entry {
-                    return Err(format!(
-                        "{voter} takes {} for decided in {slot}, others {}",
-                        readable::entry(entry),
-                        readable::entry(first)
-                    ));
-                }
+                self.decided.insert(slot, entry.clone());
             }
             _ => {}
         }

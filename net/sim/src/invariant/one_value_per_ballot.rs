@@ -9,7 +9,7 @@ use crate::readable;
 
 #[derive(Debug, Default)]
 pub(super) struct OneValuePerBallot {
-    proposed: BTreeMap<(Ballot, Slot), Entry>,
+    proposed: BTreeMap<(Slot, Ballot), Entry>,
 }
 
 impl Invariant for OneValuePerBallot {
@@ -41,7 +41,7 @@ impl Invariant for OneValuePerBallot {
         };
         let first = self
             .proposed
-            .entry((ballot, slot))
+            .entry((slot, ballot))
             .or_insert_with(|| entry.clone());
         if first == entry {
             return Ok(());

@@ -9,8 +9,8 @@ use crate::readable;
 
 #[derive(Debug, Default)]
 pub(super) struct SafeProposal {
-    /// By slot, what was proposed, in the order of ballots.
-    proposed: BTreeMap<Slot, BTreeMap<Ballot, Entry>>,
+    /// By slot and ballot, what was proposed last.
+    proposed: BTreeMap<(Slot, Ballot), Entry>,
 }
 
 impl Invariant for SafeProposal {
@@ -34,8 +34,11 @@ impl Invariant for SafeProposal {
                     },
                 ..
             } => {
-                let proposed = self.proposed.entry(*slot).or_default();
-                proposed.insert(*ballot, entry.clone());
+                let proposed = self.proposed.entry((*slot, *ballot));
+                let proposed = proposed.or_insert_with(|| entry.clone());
+                if proposed != entry {
+                    *proposed = entry.clone();
+                }
                 *slot
             }
             Fact::Durable {
@@ -44,17 +47,15 @@ impl Invariant for SafeProposal {
             } => *slot,
             _ => return Ok(()),
         };
-        let (Some((ballot, chosen)), Some(proposed)) =
-            (known.votes.chosen(slot), self.proposed.get(&slot))
-        else {
+        let Some((ballot, chosen)) = known.votes.chosen(slot) else {
             return Ok(());
         };
-        match proposed
-            .range(*ballot..)
-            .find(|(_, entry)| *entry != chosen)
-        {
+        let mut proposed = self
+            .proposed
+            .range((slot, *ballot)..(slot.next(), Ballot::NONE));
+        match proposed.find(|(_, entry)| *entry != chosen) {
             None => Ok(()),
-            Some((higher, entry)) => Err(format!(
+            Some(((_, higher), entry)) => Err(format!(
                 "{slot} is chosen {} in {ballot}, and {higher} proposes {}",
                 readable::entry(chosen),
                 readable::entry(entry)
