@@ -92,8 +92,8 @@ impl<D: Disk> Log<D> {
     /// Opens a log, finds what it holds, and makes that durable: what is found may be in the system's cache only, from
     /// before a sync that failed.
     ///
-    /// Reads all segments once, and what is accepted above the trimmed slots twice; takes the memory of one segment, and
-    /// of all that is accepted.
+    /// Reads all segments once, and what is accepted above the trimmed slots twice; writes the last segment; takes the
+    /// memory of two segments, and of all that is accepted.
     ///
     /// # Errors
     /// See [`OpenError`]. A disk that refused may be opened again.

@@ -207,6 +207,10 @@ impl Node {
                 }
             }
             Err(OpenError::Disk(_)) => {}
+            // A batch of several units that lands on it takes both copies.
+            Err(OpenError::VoteLost) if self.world.borrow().trouble == Trouble::Astray => {
+                return Ok(());
+            }
             Err(error) => return Err(format!("can't be opened: {error}")),
         }
         let is_off = self.world.borrow().is_off;
