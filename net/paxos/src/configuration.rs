@@ -92,6 +92,9 @@ impl Configuration {
 
     /// The place of `voter` among the voters; `None` if it has no vote here, as a node with another disk has none.
     pub fn index_of(&self, voter: Voter) -> Option<usize> {
+        if planted(Bug::StrangerCounted) {
+            return self.voters.iter().position(|own| own.node == voter.node);
+        }
         self.voters.binary_search(&voter).ok()
     }
 

@@ -2,8 +2,8 @@
 
 use sprag_paxos::simulation::{Bug, planted};
 use sprag_paxos::{
-    DiskId, Effect, Executor, Message, NodeId, Options, ProposeError, Replica, RoleName, Slot,
-    Voter,
+    Configuration, DiskId, Effect, Executor, Message, NodeId, Options, ProposeError, Replica,
+    RoleName, Slot, Voter,
 };
 
 use crate::ask::Reply;
@@ -272,7 +272,7 @@ impl World {
         let recovered = started.journal.recover(&mut self.faults, node, is_loser);
         let options = Options {
             me: started.voter,
-            configuration: self.configuration.clone(),
+            configuration: configuration_of(&self.configuration, started.voter),
             election_ns: self.plan.election_ns,
             beat_ns: self.plan.beat_ns,
             window_slots: self.plan.window_slots,
@@ -329,4 +329,18 @@ impl World {
         let life = self.nodes[node].life;
         self.at(at_ns, Event::Tick { node, life });
     }
+}
+
+/// The configuration, as the node with this voter has it: where its disk was lost, somebody has put in the new one, which
+/// nobody else knows. A cluster of one is another cluster then, and stays as it is.
+fn configuration_of(configuration: &Configuration, voter: Voter) -> Configuration {
+    if configuration.voters().len() == 1 {
+        return configuration.clone();
+    }
+    let others = configuration
+        .voters()
+        .iter()
+        .filter(|other| other.node != voter.node);
+    let voters = others.copied().chain([voter]).collect();
+    Configuration::new(voters).unwrap_or_else(|_| configuration.clone())
 }

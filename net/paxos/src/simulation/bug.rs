@@ -92,6 +92,8 @@ bugs! {
     LearnedNotRecorded = "learned-not-recorded",
     /// That a slot is decided is put on record before what it holds is durable.
     DecidedRecordedBeforeDurable = "decided-recorded-before-durable",
+    /// A node votes whatever disk it has.
+    StrangerCounted = "stranger-counted",
     /// A node that lost its disk votes on as if it remembered.
     LostDiskKeepsItsVote = "lost-disk-keeps-its-vote",
 }
