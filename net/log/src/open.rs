@@ -118,8 +118,6 @@ impl<D: Disk> Log<D> {
             let (found, expected) = (identity.voter.node, node);
             return Err(OpenError::OtherNode { found, expected });
         }
-        // What is listed may be in the cache only, too.
-        disk.sync_directory()?;
         let names = disk.list()?;
         for name in names.iter().filter(|name| is_leftover(name)) {
             disk.remove(name)?;

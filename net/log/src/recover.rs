@@ -137,6 +137,7 @@ impl<D: Disk> Opening<D> {
             self.disk.remove(&segment::name(generation))?;
         }
         scans.retain(|scan| verdict.keeps(scan.generation));
+        // Though nothing was removed: what is kept may have its name in the cache only.
         self.disk.sync_directory()
     }
 

@@ -560,16 +560,22 @@ fn of_two_copies_of_the_vote_one_is_enough_and_none_ends_the_voter() {
     }
 }
 
-/// The unit of the front, and that of the second batch.
+/// The unit of the front, and those of the first two batches.
 const FRONT: u64 = 0;
+const FIRST: u64 = 1;
 const SECOND: u64 = 2;
 
 /// Three batches of one record each, of which the third is never proven to be durable.
 fn three_batches() -> SimulatedDisk {
+    batches(3)
+}
+
+/// Batches of one record each, three to a segment.
+fn batches(count: u64) -> SimulatedDisk {
     let disk = SimulatedDisk::new(4096, NoFaults);
     let (mut log, _) = made(&disk);
     log.promise(ballot(8)).unwrap();
-    for slot in 1..=3 {
+    for slot in 1..=count {
         log.append(&[accepted(slot, slot, b"value")]).unwrap();
         log.sync().unwrap();
     }
@@ -622,6 +628,23 @@ fn a_record_survives_in_either_trace_and_without_its_payload_is_unknown() {
                 opened(&disk).1.answer(Slot(batch)),
                 Answer::Accepted(vote(9, b"again"))
             );
+        }
+    }
+}
+
+#[test]
+fn a_start_gives_a_damaged_record_both_its_cells_again() {
+    for (first, then) in [(FIRST, FRONT), (FRONT, FIRST)] {
+        // In a segment that is proven in full.
+        let disk = batches(7);
+        disk.damage("segment-0000000000000001", first, Damage::Zeroed);
+        opened(&disk);
+        disk.damage("segment-0000000000000001", then, Damage::Zeroed);
+        let (_, recovered) = opened(&disk);
+        assert_eq!(recovered.answer(Slot(1)), Answer::Unknown(ballot(1)));
+        for slot in 2..=7 {
+            let whole = Answer::Accepted(vote(slot, b"value"));
+            assert_eq!(recovered.answer(Slot(slot)), whole);
         }
     }
 }
