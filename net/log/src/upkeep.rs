@@ -102,7 +102,9 @@ pub(crate) fn prepare<D: Disk>(
     }
     file.sync()?;
     disk.rename(SPARE, &segment::name(origin.generation))?;
-    disk.sync_directory()?;
+    if !planted(Bug::SegmentUsedBeforeItsName) {
+        disk.sync_directory()?;
+    }
     Ok(Ready {
         generation: origin.generation,
         file,

@@ -645,6 +645,7 @@ fn planted_bugs_are_found() {
         (Bug::RecycledRecordTaken, Trouble::None),
         (Bug::SyncRetried, Trouble::FailedSyncs),
         (Bug::TrimBeforeSync, Trouble::None),
+        (Bug::SegmentUsedBeforeItsName, Trouble::None),
         (Bug::FoundTakenForDurable, Trouble::FailedSyncs),
         (Bug::OlderVoteTaken, Trouble::Astray),
     ] {
