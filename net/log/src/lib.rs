@@ -1,4 +1,44 @@
-//! The durable half of a consensus node.
+//! The durable half of a consensus node: what it promised, accepted and learned, on a [`Disk`].
+//!
+//! A [`Log`] is made once for a new voter, and opened at each start, which gives what the voter starts with. Then records
+//! are appended, and are durable once a sync that began after them has succeeded. The sync is a job, as is the making of
+//! the next segment: a caller with one thread runs them where it stands, another hands them to a thread of the disk's.
+//! The files, and why what is found in them means what it does, are in the crate's `README.md`.
+//!
+//! ```
+//! use sprag_log::{ClusterId, Identity, Log, LogOptions, RealDisk};
+//! use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("node-1");
+//! let disk = RealDisk::open(&path)?;
+//! let options = LogOptions { segment_bytes: 1 << 20, ..LogOptions::default() };
+//! let voter = Voter { node: NodeId(1), disk: DiskId(0x5eed) };
+//! let cluster = ClusterId(7);
+//! Log::create(&disk, Identity { cluster, voter }, &options)?;
+//!
+//! let (mut log, recovered) = Log::open(&disk, cluster, voter.node, &options)?;
+//! assert_eq!(recovered.answer(Slot(1)), Answer::Never);
+//!
+//! let ballot = Ballot { round: 1, voter };
+//! let vote = Vote { ballot, entry: Entry::Commands((*b"put").into()) };
+//! let position = log.append(&[Record::Accepted { slot: Slot(1), vote: vote.clone() }])?;
+//! if let Some(job) = log.begin_sync()? {
+//!     // Here, or on another thread.
+//!     let done = job.run();
+//!     assert_eq!(log.finish_sync(done)?, position);
+//! }
+//! if let Some(job) = log.begin_upkeep()? {
+//!     let done = job.run();
+//!     log.finish_upkeep(done)?;
+//! }
+//!
+//! drop(log);
+//! let (_, recovered) = Log::open(&disk, cluster, voter.node, &options)?;
+//! assert_eq!(recovered.state.promised, ballot);
+//! assert_eq!(recovered.answer(Slot(1)), Answer::Accepted(vote));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod bytes;
 mod cell;

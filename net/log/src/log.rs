@@ -1,6 +1,7 @@
 //! The log of a node: what it promised and what it accepted, durable.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use sprag_paxos::simulation::{Bug, planted};
 use sprag_paxos::{Answer, Ballot, Entry, Record, Slot, Vote, Voter};
@@ -406,5 +407,18 @@ impl<D: Disk> Log<D> {
             identity: self.identity,
             generation,
         }
+    }
+}
+
+impl<D: Disk> fmt::Debug for Log<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("identity", &self.identity)
+            .field("promised", &self.promised())
+            .field("appended", &self.appended)
+            .field("synced", &self.synced)
+            .field("trimmed", &self.trimmed())
+            .field("stopped", &self.stopped)
+            .finish_non_exhaustive()
     }
 }

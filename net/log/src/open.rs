@@ -92,8 +92,8 @@ impl<D: Disk> Log<D> {
     /// Opens a log, finds what it holds, and makes that durable: what is found may be in the system's cache only, from
     /// before a sync that failed.
     ///
-    /// Reads all segments once, and what is accepted above the trimmed slots twice; takes the memory of one segment, and
-    /// of all that is accepted.
+    /// Reads all segments once, and what is accepted above the trimmed slots twice; writes the last segment; takes the
+    /// memory of two segments, and of all that is accepted.
     ///
     /// # Errors
     /// See [`OpenError`]. A disk that refused may be opened again.
@@ -118,8 +118,6 @@ impl<D: Disk> Log<D> {
             let (found, expected) = (identity.voter.node, node);
             return Err(OpenError::OtherNode { found, expected });
         }
-        // What is listed may be in the cache only, too.
-        disk.sync_directory()?;
         let names = disk.list()?;
         for name in names.iter().filter(|name| is_leftover(name)) {
             disk.remove(name)?;

@@ -11,7 +11,7 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     /// How many segments may hold what isn't trimmed, at least 2. One more is kept ready.
     pub segments_max: usize,
-    /// How far above the last trimmed slot records may reach, at least 1. Each slot takes about 150 bytes of memory.
+    /// How far above the last trimmed slot records may reach, at least 1. Each slot takes about 250 bytes of memory.
     pub slots_max: usize,
 }
 

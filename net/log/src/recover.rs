@@ -18,7 +18,7 @@ use crate::repair::{Repaired, repair};
 use crate::scan::{Found, Scan};
 use crate::segment::{self, Layout, Segment};
 use crate::slots::Slots;
-use crate::upkeep::{Ready, prepare};
+use crate::upkeep::prepare;
 use crate::vote::VoteFile;
 
 /// A log whose segments were read.
@@ -63,7 +63,7 @@ impl<D: Disk> Opening<D> {
             }
         }
         // Only now that what says so is durable.
-        let ready = self.remove_useless(&mut scans, misshapen, &verdict)?;
+        self.remove_useless(&mut scans, misshapen, &verdict)?;
         let previous = kept(&scans, verdict.first, verdict.end)
             .last()
             .map_or(0, |(_, cell)| cell.checksum);
@@ -96,7 +96,7 @@ impl<D: Disk> Opening<D> {
             header: last.header,
             line: last.line,
             previous,
-            ready,
+            ready: None,
             discard: Vec::new(),
             trim: None,
             slots,
@@ -127,48 +127,32 @@ impl<D: Disk> Opening<D> {
         self.vote.write(promised, lost)
     }
 
-    /// Removes the segments that are trimmed, and those after the log's end but for one that can be used next.
+    /// Removes the segments that are trimmed, and those after the log's end: though they may say that they are unused, a
+    /// sync that failed may be why.
     fn remove_useless(
         &self,
         scans: &mut Vec<Scan<D::File>>,
         misshapen: &[u64],
         verdict: &Verdict,
-    ) -> Result<Option<Ready<D::File>>, DiskError> {
-        let mut ready = None;
-        let mut useless = misshapen.to_vec();
-        for scan in std::mem::take(scans) {
-            let generation = scan.generation;
-            if verdict.keeps(generation) {
-                scans.push(scan);
-            } else if generation == verdict.end.0 + 1
-                && scan.is_unused
-                && scan.layout == self.layout
-            {
-                let (file, layout) = (scan.file, scan.layout);
-                ready = Some(Ready {
-                    generation,
-                    file,
-                    layout,
-                });
-            } else {
-                useless.push(generation);
-            }
+    ) -> Result<(), DiskError> {
+        let useless = scans.iter().map(|scan| scan.generation);
+        let useless = useless.filter(|generation| !verdict.keeps(*generation));
+        for generation in useless.chain(misshapen.iter().copied()) {
+            self.disk.remove(&segment::name(generation))?;
         }
-        for generation in &useless {
-            self.disk.remove(&segment::name(*generation))?;
-        }
-        self.disk.sync_directory()?;
-        Ok(ready)
+        scans.retain(|scan| verdict.keeps(scan.generation));
+        // Though nothing was removed: what is kept may have its name in the cache only.
+        self.disk.sync_directory()
     }
 
     /// Makes durable what counts in a segment: it may be in the system's cache only, from before a sync that failed.
     fn repair(&self, scan: &Scan<D::File>, verdict: &Verdict) -> Result<Repaired, DiskError> {
         let count = count(scan, verdict.end);
         let from = match scan.generation.cmp(&verdict.proven.0) {
-            _ if planted(Bug::FoundTakenForDurable) => count,
-            Ordering::Less => count,
-            Ordering::Equal => verdict.proven.1,
-            Ordering::Greater => 0,
+            _ if planted(Bug::FoundTakenForDurable) => None,
+            Ordering::Less => None,
+            Ordering::Equal => Some(verdict.proven.1),
+            Ordering::Greater => Some(0),
         };
         repair(scan, self.origin(scan.generation), from, count)
     }

@@ -14,20 +14,20 @@ pub(crate) struct Repaired {
     pub(crate) line: u32,
 }
 
-/// Writes whatever differs from how a segment should be that holds the first `count` of the records that were found;
-/// and anew, though it doesn't differ, whatever belongs to a record from index `from` on. First in the front, then in the
-/// body, each synced: one cell of each record is whole at any time.
+/// Writes whatever differs from how a segment should be that holds the first `count` of the records that were found. If
+/// not all of it is proven durable, writes anew all there is from index `from` on, though it doesn't differ, and that
+/// nothing comes after. First in the front, then in the body, each synced: one cell of each record is whole at any time.
 pub(crate) fn repair<F: DiskFile>(
     scan: &Scan<F>,
     origin: Origin,
-    from: u32,
+    from: Option<u32>,
     count: u32,
 ) -> Result<Repaired, DiskError> {
     let layout = scan.layout;
     let before = read_image(&scan.file, layout)?;
     let mut after = before.clone();
-    let mut is_anew = vec![false; layout.bytes() / UNIT];
     let mut line = layout.body();
+    let mut anew = layout.end();
     for index in 0..layout.records_max() {
         let in_front = index as usize * CELL;
         match scan.found.get(index as usize) {
@@ -38,12 +38,9 @@ pub(crate) fn repair<F: DiskFile>(
                     index.into(),
                     &mut after[cell.line as usize * CELL..],
                 );
-                let end = line_after(cell).next_multiple_of(UNIT_LINES);
-                line = line.max(end);
-                if index >= from {
-                    is_anew[(index / UNIT_LINES) as usize] = true;
-                    let units = cell.line / UNIT_LINES..end / UNIT_LINES;
-                    is_anew[units.start as usize..units.end as usize].fill(true);
+                line = line.max(line_after(cell).next_multiple_of(UNIT_LINES));
+                if from.is_some_and(|from| index >= from) {
+                    anew = anew.min(cell.line);
                 }
             }
             // Nothing but damage: it stays, so that nobody takes it for unwritten.
@@ -51,20 +48,22 @@ pub(crate) fn repair<F: DiskFile>(
             _ => Cell::encode_empty(origin, index.into(), &mut after[in_front..]),
         }
     }
+    if from.is_some() {
+        anew = anew.min(line);
+    }
     let units = after.chunks_exact_mut(UNIT).enumerate();
     for (unit, bytes) in units.skip((line / UNIT_LINES) as usize) {
-        if !segment::is_empty_unit(bytes, origin, unit as u32) {
-            segment::encode_empty_unit(origin, unit as u32, bytes);
-        }
+        segment::encode_empty_unit(origin, unit as u32, bytes);
     }
 
-    let body = layout.header_units() as usize;
-    for units in [0..body, body..is_anew.len()] {
+    let (body, end) = (layout.header_units(), layout.end() / UNIT_LINES);
+    let front_anew = from.map_or(body, |from| from / UNIT_LINES);
+    for (units, anew) in [(0..body, front_anew), (body..end, anew / UNIT_LINES)] {
         let mut is_written = false;
         for unit in units {
-            let bytes = unit * UNIT..(unit + 1) * UNIT;
-            if is_anew[unit] || after[bytes.clone()] != before[bytes.clone()] {
-                scan.file.write((unit * UNIT) as u64, &after[bytes])?;
+            let bytes = unit as usize * UNIT..(unit as usize + 1) * UNIT;
+            if unit >= anew || after[bytes.clone()] != before[bytes.clone()] {
+                scan.file.write(bytes.start as u64, &after[bytes])?;
                 is_written = true;
             }
         }

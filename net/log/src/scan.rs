@@ -16,8 +16,6 @@ pub(crate) struct Scan<F> {
     pub(crate) found: Vec<Found>,
     /// Whether some record has lost one of its two cells.
     pub(crate) is_scarred: bool,
-    /// Whether every place says that it was never written.
-    pub(crate) is_unused: bool,
 }
 
 /// What is found of a record.
@@ -56,7 +54,7 @@ impl<F: DiskFile> Scan<F> {
             let cell = in_front.or_else(|| record_at(&image, layout, origin, index, place?));
             let cell = cell.or_else(|| {
                 // A write that went astray may have hit just the other trace.
-                if is_hunted || (header.is_some() && is_body_unused()) {
+                if is_hunted || place.is_none() || (header.is_some() && is_body_unused()) {
                     return None;
                 }
                 let stray = stray(&image, layout, origin, index);
@@ -93,14 +91,12 @@ impl<F: DiskFile> Scan<F> {
             found.push(Found::Nothing { is_damaged: false });
         }
         found.shrink_to_fit();
-        let is_unused = records == 0 && is_unused(&image, layout, origin);
         Ok(Scan {
             generation: origin.generation,
             file,
             layout,
             found,
             is_scarred,
-            is_unused,
         })
     }
 }
@@ -201,18 +197,4 @@ fn never_written(image: &[u8], layout: Layout, origin: Origin, line: u32) -> boo
     let unit = line / UNIT_LINES;
     line.is_multiple_of(UNIT_LINES)
         && segment::is_empty_unit(&image[unit as usize * UNIT..], origin, unit)
-}
-
-fn is_unused(image: &[u8], layout: Layout, origin: Origin) -> bool {
-    let header = image[..layout.header_bytes()]
-        .chunks_exact(CELL)
-        .enumerate();
-    let mut header = header.map(|(index, cell)| Cell::decode(cell, origin, index as u64));
-    let body = image
-        .chunks_exact(UNIT)
-        .enumerate()
-        .skip(layout.header_units() as usize);
-    let mut body = body.map(|(unit, bytes)| segment::is_empty_unit(bytes, origin, unit as u32));
-    header.all(|cell| cell.is_some_and(|cell| cell.kind == Kind::Empty))
-        && body.all(|is_empty| is_empty)
 }

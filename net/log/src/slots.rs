@@ -41,7 +41,7 @@ impl Slots {
     pub(crate) fn new(trimmed: Slot) -> Slots {
         Slots {
             trimmed,
-            first: trimmed.next(),
+            first: Slot(trimmed.0.saturating_add(1)),
             held: VecDeque::new(),
         }
     }
@@ -102,11 +102,9 @@ impl Slots {
             return;
         }
         self.trimmed = slot;
-        let gone = slot
-            .next()
-            .0
-            .saturating_sub(self.first.0)
-            .min(self.held.len() as u64);
+        let gone = slot.0.checked_sub(self.first.0);
+        let gone = gone.map_or(0, |before| before.saturating_add(1));
+        let gone = gone.min(self.held.len() as u64);
         self.held.drain(..gone as usize);
         self.first = Slot(self.first.0 + gone);
     }

@@ -102,7 +102,9 @@ pub(crate) fn prepare<D: Disk>(
     }
     file.sync()?;
     disk.rename(SPARE, &segment::name(origin.generation))?;
-    disk.sync_directory()?;
+    if !planted(Bug::SegmentUsedBeforeItsName) {
+        disk.sync_directory()?;
+    }
     Ok(Ready {
         generation: origin.generation,
         file,
@@ -112,8 +114,8 @@ pub(crate) fn prepare<D: Disk>(
 
 impl<D: Disk> Log<D> {
     /// What gives back the segments that are trimmed and makes the next one ready; it may run on another thread, while
-    /// appends go on. `None` where there is nothing to do, or one is under way. Without it appends do as much
-    /// themselves when a segment is full.
+    /// appends go on. `None` where there is nothing to do, or one is under way; to ask costs nothing, and is best done
+    /// after each opening, append and sync. Without it appends do as much themselves when a segment is full.
     ///
     /// # Errors
     /// [`LogError::Stopped`].

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use fastrand::Rng;
 use sprag_log::{
     ClusterId, Damage, Disk, DiskFaults, Fault, Identity, Log, LogError, LogOptions, OpenError,
-    Operation, Place, Position, Recovered, SimulatedDisk,
+    Operation, Place, Position, Recovered, SimulatedDisk, SimulatedFile, SyncDone, SyncJob, Upkeep,
+    UpkeepDone,
 };
 use sprag_paxos::simulation::{Bug, plant};
 use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
@@ -54,9 +55,8 @@ impl DiskFaults for Hook {
         let mut world = self.0.borrow_mut();
         world.operations += 1;
         world.is_off |= world.operations > world.until_cut;
-        let fails = operation == Operation::Sync
-            && world.trouble == Trouble::FailedSyncs
-            && world.rng.u8(..) < 10;
+        let is_sync = matches!(operation, Operation::Sync | Operation::SyncDirectory);
+        let fails = is_sync && world.trouble == Trouble::FailedSyncs && world.rng.u8(..) < 10;
         (world.is_off || fails).then_some(Fault::Io { code: 5 })
     }
 
@@ -100,13 +100,14 @@ struct Model {
     promises_asked: BTreeSet<Ballot>,
     promised: Option<Ballot>,
     trim_asked: u64,
-    trims_pending: Vec<(Position, Slot)>,
+    trims_pending: Vec<(Position, u64)>,
     trimmed: u64,
     /// What each slot must hold from the moment on that somebody knew it to be decided.
     decided: BTreeMap<Slot, Entry>,
     /// Up to where that was asked to be remembered, up to where it was taken, and up to where it is durable.
     decided_asked: u64,
     decided_appended: u64,
+    decided_pending: Vec<(Position, u64)>,
     decided_durable: u64,
     /// What was written last of each slot.
     last: BTreeMap<Slot, Entry>,
@@ -126,6 +127,9 @@ struct Counts {
 }
 
 struct Node {
+    /// What came of jobs that the log wasn't told of yet.
+    syncing: Option<SyncDone<SimulatedFile>>,
+    upkeeping: Option<UpkeepDone<SimulatedDisk>>,
     disk: SimulatedDisk,
     world: Rc<RefCell<World>>,
     options: LogOptions,
@@ -160,6 +164,8 @@ impl Node {
             },
             rng,
             model: Model::default(),
+            syncing: None,
+            upkeeping: None,
             round: 1,
             is_repaired: false,
         }
@@ -207,6 +213,10 @@ impl Node {
                 }
             }
             Err(OpenError::Disk(_)) => {}
+            // A batch of several units that lands on it takes both copies.
+            Err(OpenError::VoteLost) if self.world.borrow().trouble == Trouble::Astray => {
+                return Ok(());
+            }
             Err(error) => return Err(format!("can't be opened: {error}")),
         }
         let is_off = self.world.borrow().is_off;
@@ -215,6 +225,9 @@ impl Node {
         } else {
             self.disk.kill()
         };
+        self.syncing = None;
+        self.upkeeping = None;
+        self.model.decided_pending.clear();
         self.model.pending.clear();
         self.model.trims_pending.clear();
         Ok(())
@@ -272,16 +285,32 @@ impl Node {
                 appended.map(drop)
             }
             9..13 => {
-                let synced = log.sync();
+                let done = match self.syncing.take() {
+                    Some(done) => Some(done),
+                    None => log.begin_sync().unwrap().map(SyncJob::run),
+                };
+                let Some(done) = done else {
+                    return Ok(false);
+                };
+                if self.rng.u8(..3) == 0 {
+                    self.syncing = Some(done);
+                    return Ok(false);
+                }
+                let synced = log.finish_sync(done);
                 if let Ok(position) = synced {
                     for (at, slot, ballot) in std::mem::take(&mut model.pending) {
-                        assert!(at <= position);
-                        model.acknowledge(slot, ballot);
+                        if at <= position {
+                            model.acknowledge(slot, ballot);
+                        } else {
+                            model.pending.push((at, slot, ballot));
+                        }
                     }
-                    model.decided_durable = model.decided_appended;
-                    for (at, slot) in std::mem::take(&mut model.trims_pending) {
-                        assert!(at <= position);
-                        model.trimmed = model.trimmed.max(slot.0);
+                    let durable = |(at, _): &mut (Position, u64)| *at <= position;
+                    for (_, slot) in model.decided_pending.extract_if(.., durable) {
+                        model.decided_durable = model.decided_durable.max(slot);
+                    }
+                    for (_, slot) in model.trims_pending.extract_if(.., durable) {
+                        model.trimmed = model.trimmed.max(slot);
                     }
                 }
                 synced.map(drop)
@@ -308,12 +337,24 @@ impl Node {
                 model.trim_asked = model.trim_asked.max(slot.0);
                 let trimmed = log.trim(slot);
                 if let Ok(position) = trimmed {
-                    model.trims_pending.push((position, slot));
+                    model.trims_pending.push((position, slot.0));
                     model.counts.trims += 1;
                 }
                 trimmed.map(drop)
             }
-            17..19 => log.upkeep(),
+            17..19 => {
+                let done = match self.upkeeping.take() {
+                    Some(done) => Some(done),
+                    None => log.begin_upkeep().unwrap().map(Upkeep::run),
+                };
+                match done {
+                    Some(done) if self.rng.bool() => log.finish_upkeep(done),
+                    done => {
+                        self.upkeeping = done;
+                        Ok(())
+                    }
+                }
+            }
             _ => {
                 let slot = Slot(model.decided_appended.max(log.trimmed().0) + 1);
                 match model.last.get(&slot) {
@@ -325,8 +366,9 @@ impl Node {
                         if decided == entry {
                             model.decided_asked = model.decided_asked.max(slot.0);
                             let appended = log.append(&[Record::Decided(slot)]);
-                            if appended.is_ok() {
+                            if let Ok(position) = appended {
                                 model.decided_appended = slot.0;
+                                model.decided_pending.push((position, slot.0));
                             }
                             appended.map(drop)
                         } else {
@@ -340,14 +382,14 @@ impl Node {
         match outcome {
             Ok(()) => Ok(false),
             Err(LogError::Disk(_)) => {
-                let stopped = matches!(log.sync(), Err(LogError::Stopped(_)));
+                let stopped = matches!(log.append(&[]), Err(LogError::Stopped(_)));
                 if stopped {
                     Ok(true)
                 } else {
                     Err("goes on after the disk failed".into())
                 }
             }
-            Err(LogError::Full { .. } | LogError::TooLarge { .. }) => {
+            Err(LogError::Full { .. } | LogError::TooLarge { .. } | LogError::Busy(_)) => {
                 model.counts.full += 1;
                 Ok(false)
             }
@@ -603,6 +645,7 @@ fn planted_bugs_are_found() {
         (Bug::RecycledRecordTaken, Trouble::None),
         (Bug::SyncRetried, Trouble::FailedSyncs),
         (Bug::TrimBeforeSync, Trouble::None),
+        (Bug::SegmentUsedBeforeItsName, Trouble::None),
         (Bug::FoundTakenForDurable, Trouble::FailedSyncs),
         (Bug::OlderVoteTaken, Trouble::Astray),
     ] {

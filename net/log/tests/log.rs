@@ -120,6 +120,43 @@ mod conformance {
         );
     }
 
+    pub(crate) fn what_is_decided_is_what_was_accepted_or_learned_last<D: Disk>(disk: &D) {
+        let (mut log, _) = made(disk);
+        log.append(&[
+            accepted(1, 1, b"one"),
+            accepted(2, 1, b"stale"),
+            accepted(3, 1, b"three"),
+        ])
+        .unwrap();
+        log.append(&[
+            learned(2, b"two"),
+            learned(4, b"four"),
+            learned(5, b"stale"),
+            accepted(5, 2, b"five"),
+        ])
+        .unwrap();
+        log.append(&[Record::Promised(ballot(7)), Record::Decided(Slot(6))])
+            .unwrap();
+        log.sync().unwrap();
+        drop(log);
+        let (_, recovered) = opened(disk);
+        // Of slot 6 nothing is known, whatever is said of it.
+        assert_eq!(
+            (recovered.state.promised, recovered.state.decided),
+            (ballot(7), Slot(5))
+        );
+        let learned = [(Slot(2), commands(b"two")), (Slot(4), commands(b"four"))];
+        assert_eq!(recovered.state.learned, BTreeMap::from(learned));
+        let votes = [
+            (1, vote(1, b"one")),
+            (2, vote(1, b"stale")),
+            (3, vote(1, b"three")),
+            (5, vote(2, b"five")),
+        ];
+        let votes = votes.map(|(slot, vote)| (Slot(slot), Answer::Accepted(vote)));
+        assert_eq!(recovered.state.answers, BTreeMap::from(votes));
+    }
+
     pub(crate) fn records_of_every_size_come_back_over_many_segments<D: Disk>(disk: &D) {
         let options = LogOptions {
             segments_max: 100,
@@ -393,6 +430,7 @@ instantiate!(
     what_was_synced_is_there_after_another_start,
     a_promise_never_goes_back,
     of_a_slot_the_highest_ballot_counts,
+    what_is_decided_is_what_was_accepted_or_learned_last,
     records_of_every_size_come_back_over_many_segments,
     a_batch_larger_than_a_segment_is_refused,
     slots_outside_of_the_bounds_are_refused,
@@ -522,16 +560,22 @@ fn of_two_copies_of_the_vote_one_is_enough_and_none_ends_the_voter() {
     }
 }
 
-/// The unit of the front, and that of the second batch.
+/// The unit of the front, and those of the first two batches.
 const FRONT: u64 = 0;
+const FIRST: u64 = 1;
 const SECOND: u64 = 2;
 
 /// Three batches of one record each, of which the third is never proven to be durable.
 fn three_batches() -> SimulatedDisk {
+    batches(3)
+}
+
+/// Batches of one record each, three to a segment.
+fn batches(count: u64) -> SimulatedDisk {
     let disk = SimulatedDisk::new(4096, NoFaults);
     let (mut log, _) = made(&disk);
     log.promise(ballot(8)).unwrap();
-    for slot in 1..=3 {
+    for slot in 1..=count {
         log.append(&[accepted(slot, slot, b"value")]).unwrap();
         log.sync().unwrap();
     }
@@ -615,6 +659,23 @@ fn a_vote_after_what_could_not_be_read_is_never_taken_for_what_was_decided_there
     }
     log.sync().unwrap();
     assert_eq!(opened(&disk).1.state.decided, Slot(2));
+}
+
+#[test]
+fn a_start_gives_a_damaged_record_both_its_cells_again() {
+    for (first, then) in [(FIRST, FRONT), (FRONT, FIRST)] {
+        // In a segment that is proven in full.
+        let disk = batches(7);
+        disk.damage("segment-0000000000000001", first, Damage::Zeroed);
+        opened(&disk);
+        disk.damage("segment-0000000000000001", then, Damage::Zeroed);
+        let (_, recovered) = opened(&disk);
+        assert_eq!(recovered.answer(Slot(1)), Answer::Unknown(ballot(1)));
+        for slot in 2..=7 {
+            let whole = Answer::Accepted(vote(slot, b"value"));
+            assert_eq!(recovered.answer(Slot(slot)), whole);
+        }
+    }
 }
 
 #[test]
@@ -727,6 +788,15 @@ fn accepted(slot: u64, round: u64, commands: &[u8]) -> Record {
         slot: Slot(slot),
         vote: vote(round, commands),
     }
+}
+
+fn learned(slot: u64, entry: &[u8]) -> Record {
+    let (slot, entry) = (Slot(slot), commands(entry));
+    Record::Learned { slot, entry }
+}
+
+fn commands(bytes: &[u8]) -> Entry {
+    Entry::Commands(bytes.into())
 }
 
 fn noop(slot: u64, round: u64) -> Record {

@@ -5,8 +5,8 @@
 use crate::Plan;
 use crate::contest::{self, Outcome};
 use sprag_benches::{Result, Side};
-use sprag_log::{ClusterId, Identity, Log, LogOptions, RealDisk, Record};
-use sprag_paxos::{Ballot, DiskId, Entry, NodeId, Slot, Vote, Voter};
+use sprag_log::{ClusterId, Identity, Log, LogOptions, RealDisk};
+use sprag_paxos::{Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;

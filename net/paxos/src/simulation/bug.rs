@@ -97,6 +97,8 @@ bugs! {
     SyncRetried = "sync-retried",
     /// Segments are given back before it is durable that they are no longer needed.
     TrimBeforeSync = "trim-before-sync",
+    /// A segment is written to before it is durable that there is one of its name.
+    SegmentUsedBeforeItsName = "segment-used-before-its-name",
     /// What is found at a start is taken for durable: it may be in the system's cache only.
     FoundTakenForDurable = "found-taken-for-durable",
     /// Of two copies of the vote, the first good one is taken, not the newest.
