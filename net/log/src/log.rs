@@ -338,9 +338,10 @@ impl<D: Disk> Log<D> {
         let headers = units.start as usize * UNIT..units.end as usize * UNIT;
         last.count = index;
         let file = &last.file;
-        let written = file.write(u64::from(self.line) * CELL as u64, &self.batch);
+        // The front first: a body that lands on it stays there, and tells that it went astray.
+        let written = file.write(headers.start as u64, &self.header[headers]);
         let written =
-            written.and_then(|()| file.write(headers.start as u64, &self.header[headers]));
+            written.and_then(|()| file.write(u64::from(self.line) * CELL as u64, &self.batch));
         written.map_err(|error| self.stop(error))?;
         self.line = line.next_multiple_of(UNIT_LINES);
         self.appended = Position(self.appended.0 + u64::from(index - first));

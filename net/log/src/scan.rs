@@ -2,7 +2,7 @@
 
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 
-use crate::bytes::{UNIT, checksum};
+use crate::bytes::checksum;
 use crate::cell::{CELL, Cell, Kind, Origin};
 use crate::disk::{DiskError, DiskFile, Fault};
 use crate::segment::{self, Layout, SECTOR, UNIT_LINES};
@@ -188,13 +188,11 @@ fn payload<'a>(image: &'a [u8], cell: &Cell) -> &'a [u8] {
     &image[start..start + cell.length as usize]
 }
 
-/// Whether the unit that would begin at `line` says that nothing was written there. A line inside of a unit belongs to
-/// a batch that was.
+/// Whether the sector of `line` says that nothing was written there.
 fn never_written(image: &[u8], layout: Layout, origin: Origin, line: u32) -> bool {
     if line >= layout.end() {
         return true;
     }
-    let unit = line / UNIT_LINES;
-    line.is_multiple_of(UNIT_LINES)
-        && segment::is_empty_unit(&image[unit as usize * UNIT..], origin, unit)
+    let sector = line as usize * CELL / SECTOR;
+    segment::is_empty_sector(&image[sector * SECTOR..], origin, sector as u64)
 }

@@ -121,11 +121,6 @@ pub(crate) fn encode_empty_unit(origin: Origin, unit: u32, into: &mut [u8]) {
     }
 }
 
-/// Whether a unit of the body says that nothing was written at its start.
-pub(crate) fn is_empty_unit(bytes: &[u8], origin: Origin, unit: u32) -> bool {
-    is_empty_sector(bytes, origin, u64::from(unit) * (UNIT / SECTOR) as u64)
-}
-
 /// Whether a sector of the body says that nothing was written there.
 pub(crate) fn is_empty_sector(bytes: &[u8], origin: Origin, sector: u64) -> bool {
     Cell::decode(bytes, origin, BODY | sector).is_some()

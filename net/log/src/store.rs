@@ -13,17 +13,19 @@ use crate::sync::{SyncDone, SyncJob};
 #[derive(Debug)]
 struct Waiting {
     ticket: Ticket,
-    /// Where its record is in the log; `None` for a promise, which is durable as soon as it is written.
+    /// Where its record is in the log, once it is written; a promise is durable by then.
     position: Option<Position>,
 }
 
-/// A log, and the tickets of what was written to it.
+/// A log, and the tickets of what is to be written to it.
 ///
-/// Writes happen as they come; a sync is wanted as soon as somebody waits for one, and covers all that was written
-/// before it began. When to run it, and where, is up to the host: at once when nothing else is to do, on another thread
-/// while more comes.
+/// What comes while a sync is under way waits for the next, and is then written in one batch: so of two batches in the
+/// log, the first was durable before the second was written. When a sync runs, and where, is up to the host: at once
+/// when nothing else is to do, on another thread while more comes.
 pub struct Store<D: Disk> {
     log: Log<D>,
+    /// Not written yet.
+    records: Vec<Record>,
     waiting: VecDeque<Waiting>,
     durable: Ticket,
     /// Something that isn't durable is waited for, and no sync that covers it has begun.
@@ -35,6 +37,7 @@ impl<D: Disk> Store<D> {
     pub fn new(log: Log<D>) -> Self {
         Self {
             log,
+            records: Vec::new(),
             waiting: VecDeque::new(),
             durable: Ticket::NONE,
             wants_sync: false,
@@ -46,20 +49,34 @@ impl<D: Disk> Store<D> {
         &self.log
     }
 
-    /// Writes a record. A promise, and an acceptance above it, syncs the vote file, twice, before this returns.
+    /// Takes a record. A promise, and an acceptance above it, syncs the vote file, twice, before this returns.
     ///
     /// # Errors
-    /// As [`Log::append`] and [`Log::promise`]. The ticket is then never reported, and so is none after it.
-    pub fn persist(&mut self, ticket: Ticket, record: &Record) -> Result<(), LogError> {
-        let position = if let Record::Promised(ballot) = record {
-            self.log.promise(*ballot)?;
-            None
-        } else {
-            Some(self.log.append(std::slice::from_ref(record))?)
+    /// As [`Log::promise`]. The ticket is then never reported, and so is none after it.
+    pub fn persist(&mut self, ticket: Ticket, record: Record) -> Result<(), LogError> {
+        self.wants_sync |= record.is_urgent();
+        let is_promise = match &record {
+            Record::Promised(ballot) => {
+                self.log.promise(*ballot)?;
+                true
+            }
+            Record::Accepted { vote, .. } if vote.ballot > self.log.promised() => {
+                self.log.promise(vote.ballot)?;
+                false
+            }
+            _ => false,
         };
-        self.waiting.push_back(Waiting { ticket, position });
+        if !is_promise {
+            self.records.push(record);
+        }
+        // Of what is not written yet, where it will be.
+        let unwritten = self.records.len() as u64;
+        let position = Position(self.log.appended().0 + unwritten);
+        self.waiting.push_back(Waiting {
+            ticket,
+            position: (!is_promise).then_some(position),
+        });
         self.report();
-        self.wants_sync |= record.is_urgent() && self.durable < ticket;
         Ok(())
     }
 
@@ -68,17 +85,30 @@ impl<D: Disk> Store<D> {
         self.durable
     }
 
-    /// Begins a sync, if one is waited for and none is under way; see [`Log::begin_sync`].
+    /// Writes what has come and begins a sync, if one is waited for and none is under way; see [`Log::begin_sync`].
     ///
     /// # Errors
-    /// [`LogError::Stopped`].
+    /// As [`Log::append`], after which nothing is reported any more; [`LogError::Stopped`].
     pub fn begin_sync(&mut self) -> Result<Option<SyncJob<D::File>>, LogError> {
-        if !self.wants_sync {
+        if !self.wants_sync || self.log.is_syncing {
             return Ok(None);
         }
-        let job = self.log.begin_sync()?;
-        self.wants_sync = job.is_none();
-        Ok(job)
+        self.wants_sync = false;
+        let records = std::mem::take(&mut self.records);
+        self.append(&records)?;
+        self.log.begin_sync()
+    }
+
+    /// In one batch, or in as few as a segment has room for.
+    fn append(&mut self, records: &[Record]) -> Result<(), LogError> {
+        match self.log.append(records) {
+            Err(LogError::TooLarge { .. }) if records.len() > 1 => {
+                let (first, second) = records.split_at(records.len() / 2);
+                self.append(first)?;
+                self.append(second)
+            }
+            appended => appended.map(|_| ()),
+        }
     }
 
     /// Takes what came of a sync.

@@ -30,7 +30,7 @@ impl World {
             return Ok(());
         };
         let promised = store.log().promised();
-        let written = store.persist(ticket, &record);
+        let written = store.persist(ticket, record.clone());
         let syncs_vote = store.log().promised() > promised;
         // What was refused may be there all the same.
         self.nodes[node].unsynced.push_back((ticket, record));
