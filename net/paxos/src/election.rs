@@ -90,9 +90,10 @@ impl Replica {
             self.refuse(from, ballot);
             return;
         }
+        let is_other = from != self.options.me;
         let has_leader = matches!(self.role, Role::Leader(_))
-            || (self.leader.is_some() && now_ns < self.heard_ns + self.options.election_ns);
-        let is_rival = matches!(self.role, Role::Canvasser { .. }) && from != self.options.me;
+            || (is_other && now_ns < self.heard_ns + self.options.election_ns);
+        let is_rival = matches!(self.role, Role::Canvasser { .. }) && is_other;
         if has_leader || (is_rival && planted(Bug::CanvasserSaysNoAye)) {
             reach(Mark::CanvassUnwelcome);
             return;
@@ -180,6 +181,10 @@ impl Replica {
                     }
                 }
             }
+        }
+        // However long it takes to tell a candidate everything: as long as it asks, no other is welcome.
+        if from != self.options.me {
+            self.heard_ns = now_ns;
         }
         let decided = self.decided();
         if decided >= first {

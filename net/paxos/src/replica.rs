@@ -134,7 +134,7 @@ pub struct Replica {
     pub(crate) role: Role,
     /// The ballot of the leader that it follows.
     pub(crate) leader: Option<Ballot>,
-    /// When it last heard of a leader, or started.
+    /// When it last heard of a leader, or of who may become one, or started.
     pub(crate) heard_ns: u64,
     /// When it looks for another leader, or gives up its candidacy for another.
     pub(crate) election_due_ns: u64,

@@ -14,6 +14,9 @@ use crate::storage::identity_of;
 /// What a disk says that doesn't.
 const INPUT_OUTPUT: Fault = Fault::Io { code: 5 };
 
+/// The smallest sector.
+const SECTOR_BYTES: u64 = 512;
+
 /// The most bytes that go astray at once, and how far into its file: no further than the smallest segment reaches.
 const ASTRAY_BYTES_MAX: u64 = 1 << 14;
 
@@ -123,8 +126,9 @@ impl DiskFaults for Hook {
                 Some(match chance.of(1).below(3) {
                     0 => INPUT_OUTPUT,
                     1 => Fault::ReadOnly,
+                    // Whole sectors: a disk takes no less.
                     _ => Fault::Short {
-                        done: chance.of(2).below(bytes),
+                        done: chance.of(2).below(bytes) / SECTOR_BYTES * SECTOR_BYTES,
                         asked: bytes,
                     },
                 })
