@@ -241,7 +241,7 @@ impl Node {
         let must_sync =
             self.world.borrow().trouble == Trouble::Astray && log.appended() > log.synced();
         let outcome = match self.rng.u8(..24) {
-            0..9 if must_sync => return Ok(false),
+            0..9 | 15..17 if must_sync => return Ok(false),
             0..9 => {
                 let count = self.rng.u64(1..=4);
                 let records: Vec<_> = (0..count)
@@ -337,7 +337,6 @@ impl Node {
                 }
                 promised
             }
-            15..17 if must_sync => return Ok(false),
             15..17 => {
                 let slot = Slot(log.trimmed().0 + self.rng.u64(1..=8));
                 model.trim_asked = model.trim_asked.max(slot.0);

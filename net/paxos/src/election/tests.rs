@@ -81,7 +81,15 @@ fn a_canvass_is_welcome_where_no_leader_was_heard_of_for_an_election_timeout() {
     let cases = [
         ("after its start", 0, None, ELECTION_NS, canvass(1), aye(1)),
         ("below its promise", 4, None, 0, canvass(3), refused(3, 4)),
-        ("above its promise", 4, None, 0, canvass(5), aye(5)),
+        ("while a candidate asks", 4, None, 0, canvass(5), None),
+        (
+            "after a candidate asked",
+            4,
+            None,
+            ELECTION_NS,
+            canvass(5),
+            aye(5),
+        ),
         (
             "under a leader",
             4,

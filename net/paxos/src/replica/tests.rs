@@ -60,8 +60,8 @@ fn who_steps_down_says_which_proposals_never_left_it_and_numbers_go_on() {
     hand.lead(voters[0]);
     for number in 0..6 {
         assert_eq!(hand.executor.propose(hand.now_ns, b"put"), Ok(number));
+        hand.effects();
     }
-    hand.effects();
     let higher = ballot(2, voters[2]);
     let decided = Slot::NONE;
     let beat = Message::Beat {
@@ -104,6 +104,7 @@ fn what_is_too_large_is_refused_for_good_and_what_is_too_much_for_now() {
     assert_eq!(hand.executor.propose(now_ns, &[0; 257]), Err(too_large));
     for number in 0..4 {
         assert_eq!(hand.executor.propose(now_ns, &[0; 256]), Ok(number));
+        hand.effects();
     }
     let waiting = 260;
     let overloaded = ProposeError::Overloaded { waiting, max: 256 };

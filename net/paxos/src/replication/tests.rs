@@ -66,8 +66,8 @@ fn a_leader_resigns_when_its_disk_stands_and_not_while_it_goes_on() {
     hand.syncs = false;
     for _ in 0..4 {
         hand.executor.propose(hand.now_ns, b"put").unwrap();
+        hand.effects();
     }
-    hand.effects();
     let last = hand.ticket.0;
     let beat = |hand: &mut Hand| {
         hand.step(voters[0], Message::Heard { ballot });
