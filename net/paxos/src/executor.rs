@@ -152,6 +152,39 @@ impl Executor {
     }
 }
 
+/// Two are the same when nothing that may happen tells them apart. What is held back twice is sent twice, and the network may
+/// do that to everything: so what is held is compared by where each first occurs. Else a message that comes again and again
+/// while the disk is busy would make ever new states.
+#[cfg(feature = "simulation")]
+impl Executor {
+    fn identity(&self) -> (&Replica, Vec<&(Ticket, Effect)>, Ticket, u64) {
+        let mut held = Vec::with_capacity(self.held.len());
+        for effect in &self.held {
+            if !held.contains(&effect) {
+                held.push(effect);
+            }
+        }
+        (&self.replica, held, self.durable, self.now_ns)
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl PartialEq for Executor {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl Eq for Executor {}
+
+#[cfg(feature = "simulation")]
+impl Hash for Executor {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::replica::RoleName;
@@ -198,38 +231,5 @@ mod tests {
             .learner
             .go_back_to(crate::entry::Slot::NONE);
         hand.pass(2 * ELECTION_NS);
-    }
-}
-
-/// Two are the same when nothing that may happen tells them apart. What is held back twice is sent twice, and the network may
-/// do that to everything: so what is held is compared by where each first occurs. Else a message that comes again and again
-/// while the disk is busy would make ever new states.
-#[cfg(feature = "simulation")]
-impl Executor {
-    fn identity(&self) -> (&Replica, Vec<&(Ticket, Effect)>, Ticket, u64) {
-        let mut held = Vec::with_capacity(self.held.len());
-        for effect in &self.held {
-            if !held.contains(&effect) {
-                held.push(effect);
-            }
-        }
-        (&self.replica, held, self.durable, self.now_ns)
-    }
-}
-
-#[cfg(feature = "simulation")]
-impl PartialEq for Executor {
-    fn eq(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
-    }
-}
-
-#[cfg(feature = "simulation")]
-impl Eq for Executor {}
-
-#[cfg(feature = "simulation")]
-impl Hash for Executor {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.identity().hash(state);
     }
 }
