@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 #[derive(Args)]
 pub(crate) struct Options {
     /// How many seeds to run.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// The first of them.
     #[arg(long, default_value_t = 0)]

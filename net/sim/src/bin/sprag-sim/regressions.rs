@@ -34,21 +34,28 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verd
         .bug
         .map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
     let count = bugs.len() as u64;
-    let mut failed = 0;
+    let (mut failed, mut missing) = (0, 0);
     let work = |number: u64| {
         let bug = bugs[number as usize];
+        if !arguments.write && !path_of(bug).exists() {
+            return Ok(None);
+        }
         let checked = check(bug);
         if arguments.write && checked.is_err() {
             renew(bug)?;
-            return check(bug);
+            return check(bug).map(Some);
         }
-        checked
+        checked.map(Some)
     };
     let bar = jobs::bar(count);
-    let take = |number: u64, checked: Result<usize, String>| -> io::Result<()> {
+    let take = |number: u64, checked: Result<Option<usize>, String>| -> io::Result<()> {
         let name = bugs[number as usize].name();
         bar.suspend(|| match checked {
-            Ok(faults) => writeln!(out, "{name}: {faults} faults, ok"),
+            Ok(Some(faults)) => writeln!(out, "{name}: {faults} faults, ok"),
+            Ok(None) => {
+                missing += 1;
+                writeln!(out, "{name}: no script, --write makes one")
+            }
             Err(why) => {
                 failed += 1;
                 writeln!(out, "{name}: FAILED, {why}")
@@ -73,7 +80,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verd
             "DIFFERENT; if events come in another order for a good reason, add --write",
         ),
     };
-    writeln!(out, "{count} scripts, {failed} failed: {word}")?;
+    let scripts = count - missing;
+    writeln!(
+        out,
+        "{scripts} scripts, {failed} failed; {missing} bugs have none: {word}"
+    )?;
     Ok(verdict)
 }
 
