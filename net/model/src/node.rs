@@ -213,18 +213,14 @@ fn start(index: usize, bounds: &Bounds, disk: &Disk) -> Executor {
     let options = Options {
         me: bounds.configuration.voters()[index],
         configuration: bounds.configuration.clone(),
-        // All waits are zero: whatever could be due is.
-        election_ns: 0,
-        beat_ns: 0,
+        // Not waited for.
+        election_ns: 2,
+        beat_ns: 1,
         window_slots: 2,
         batch_bytes_max: 1,
         pending_bytes_max: 16,
         page_bytes_max: 1 << 10,
         seed: 0,
     };
-    let replica = Replica::new(NOW_NS, options, disk.recover());
-    Executor::new(
-        NOW_NS,
-        replica.unwrap_or_else(|error| unreachable!("{error}")),
-    )
+    Executor::new(NOW_NS, Replica::untimed(options, disk.recover()))
 }

@@ -164,6 +164,22 @@ impl Replica {
     /// A voter that remembers what its disk gave back, at `now_ns`. An option that is out of its bounds is an error.
     pub fn new(now_ns: u64, options: Options, recovered: Recovered) -> Result<Self, OptionsError> {
         options.check()?;
+        Ok(Self::started(now_ns, options, recovered))
+    }
+
+    /// One that waits for nothing: for models, in which whatever could be due is.
+    #[cfg(feature = "simulation")]
+    pub fn untimed(options: Options, recovered: Recovered) -> Self {
+        let (election_ns, beat_ns) = (0, 0);
+        let options = Options {
+            election_ns,
+            beat_ns,
+            ..options
+        };
+        Self::started(0, options, recovered)
+    }
+
+    fn started(now_ns: u64, options: Options, recovered: Recovered) -> Self {
         let acceptor = Acceptor::recovered(recovered.promised, recovered.answers);
         let mut replica = Self {
             random: Random::new(options.seed),
@@ -188,7 +204,7 @@ impl Replica {
             options,
         };
         replica.wait_for_leader(now_ns);
-        Ok(replica)
+        replica
     }
 
     /// Who it is.
