@@ -56,8 +56,6 @@ pub fn renew() -> Result<u64, HostError> {
         .compare_exchange(0, next, Ordering::AcqRel, Ordering::Acquire)
     {
         Ok(_) => {
-            // Forks of the parent's other threads that were under way aren't this process's.
-            FORKS_FINISHED.store(FORKS_STARTED.load(Ordering::SeqCst), Ordering::SeqCst);
             process_fd::close_inherited(next);
             Ok(next)
         }
@@ -99,27 +97,27 @@ impl Origin {
     }
 }
 
-/// Forks that this process has begun and ended, by the handlers. `SeqCst` throughout: see `fork_window`.
-static FORKS_STARTED: AtomicU64 = AtomicU64::new(0);
-static FORKS_FINISHED: AtomicU64 = AtomicU64::new(0);
-
 /// A count to compare with later, or None while a fork is under way.
+///
+/// The counts of forks begun and ended, which the handlers keep, lie in the process page: a child begins at none, whatever its
+/// parent's other threads were in the middle of, and nobody ever has to set them right. `SeqCst` throughout.
 ///
 /// A descriptor that exists before it is registered can be copied into a child that then doesn't
 /// know to close it. So: take a window, open, register, and ask whether the window is still closed.
 /// The two sides are a store-load pair. The opener stores its registration, fences, and loads
-/// `FORKS_STARTED`; the forker adds to `FORKS_STARTED`, fences, and copies the memory. Either the
+/// `forks_started`; the forker adds to `forks_started`, fences, and copies the memory. Either the
 /// opener sees the fork, or the copy holds the registration.
 pub(super) fn fork_window() -> Option<u64> {
     // Finished first: a fork that ends in between looks as if it were under way, never the reverse.
-    let finished = FORKS_FINISHED.load(Ordering::SeqCst);
-    let started = FORKS_STARTED.load(Ordering::SeqCst);
+    let page = page::if_mapped()?;
+    let finished = page.forks_finished.load(Ordering::SeqCst);
+    let started = page.forks_started.load(Ordering::SeqCst);
     (finished == started).then_some(started)
 }
 
 pub(super) fn no_fork_began_since(window: u64) -> bool {
     fence(Ordering::SeqCst);
-    FORKS_STARTED.load(Ordering::SeqCst) == window
+    page::if_mapped().is_some_and(|page| page.forks_started.load(Ordering::SeqCst) == window)
 }
 
 static ARE_HANDLERS_REGISTERED: AtomicBool = AtomicBool::new(false);
@@ -143,13 +141,18 @@ fn register_handlers() -> Result<(), HostError> {
 }
 
 extern "C" fn before_fork() {
-    FORKS_STARTED.fetch_add(1, Ordering::SeqCst);
+    // Mapped before the handlers were registered.
+    if let Some(page) = page::if_mapped() {
+        page.forks_started.fetch_add(1, Ordering::SeqCst);
+    }
     fence(Ordering::SeqCst);
 }
 
 /// Runs after a fork that failed, too.
 extern "C" fn in_parent() {
-    FORKS_FINISHED.fetch_add(1, Ordering::SeqCst);
+    if let Some(page) = page::if_mapped() {
+        page.forks_finished.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// Only the thread that forked exists here.
@@ -162,6 +165,5 @@ extern "C" fn in_child() {
         }
         page.wipe();
     }
-    FORKS_FINISHED.store(FORKS_STARTED.load(Ordering::SeqCst), Ordering::SeqCst);
     process_fd::close_inherited_before_any_thread();
 }

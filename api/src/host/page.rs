@@ -16,6 +16,9 @@ pub(crate) struct ProcessPage {
     pub(crate) anchor: Anchor,
     /// Written once per renewal of the anchor, so on a line of its own.
     pub(crate) calibration: OwnLine<CalibrationWords>,
+    /// Forks that this process has begun and ended; see the `fork` module. Its parent's are not its own.
+    pub(crate) forks_started: OwnLine<AtomicU64>,
+    pub(crate) forks_finished: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -37,6 +40,8 @@ impl ProcessPage {
             fork_id: AtomicU64::new(0),
             anchor: Anchor::new(),
             calibration: OwnLine(CalibrationWords::new()),
+            forks_started: OwnLine(AtomicU64::new(0)),
+            forks_finished: AtomicU64::new(0),
         }
     }
 
@@ -46,6 +51,8 @@ impl ProcessPage {
         self.fork_id.store(0, Relaxed);
         self.anchor.wipe();
         self.calibration.wipe();
+        self.forks_started.store(0, Relaxed);
+        self.forks_finished.store(0, Relaxed);
     }
 }
 
