@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: the long forms of the torture, churn and fuzz tests, of histories and models, and of the programs
 //! in C and C++ under sanitizers, of the stress of one region from every language, and new seeds of simulated clusters,
-//! round after round until the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
+//! round after round until the time is up. The tests read `SPRAG_SOAK=1` as "take the long form" and may mix
+//! `SPRAG_SOAK_ROUND` (1, 2, ...) into their seeds.
 
 use std::time::{Duration, Instant};
 
