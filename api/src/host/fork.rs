@@ -99,8 +99,9 @@ impl Origin {
 
 /// A count to compare with later, or None while a fork is under way.
 ///
-/// The counts of forks begun and ended, which the handlers keep, lie in the process page: a child begins at none, whatever its
-/// parent's other threads were in the middle of, and nobody ever has to set them right. `SeqCst` throughout.
+/// The counts of forks begun and ended, which the handlers keep, lie in the process page: a child begins at none,
+/// whatever its parent's other threads were in the middle of, and nobody ever has to set them right. `SeqCst`
+/// throughout.
 ///
 /// A descriptor that exists before it is registered can be copied into a child that then doesn't
 /// know to close it. So: take a window, open, register, and ask whether the window is still closed.

@@ -1,5 +1,8 @@
 //! What every disk does, the real one and the simulated one alike; then what only the simulated one can show.
 
+#[macro_use]
+mod support;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -91,28 +94,7 @@ mod conformance {
     }
 }
 
-macro_rules! instantiate {
-    ($($name:ident),* $(,)?) => {
-        mod real {
-            $(#[test] fn $name() {
-                let directory = tempfile::tempdir().unwrap();
-                super::conformance::$name(&super::RealDisk::open(&directory.path().join("node")).unwrap());
-            })*
-        }
-        mod simulated_512 {
-            $(#[test] fn $name() {
-                super::conformance::$name(&super::SimulatedDisk::new(512, super::NoFaults));
-            })*
-        }
-        mod simulated_4096 {
-            $(#[test] fn $name() {
-                super::conformance::$name(&super::SimulatedDisk::new(4096, super::NoFaults));
-            })*
-        }
-    };
-}
-
-instantiate!(
+on_every_disk!(
     a_new_file_reads_as_zeros_and_has_the_length_that_was_asked,
     what_was_written_is_read_through_every_handle,
     reading_past_the_end_says_how_much_there_was,

@@ -1,0 +1,107 @@
+//! What a log does: on every disk alike, when the disk refuses, and when it is damaged.
+
+mod conformance;
+mod damaged;
+mod refused;
+#[macro_use]
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+
+use sprag_log::{
+    ClusterId, Damage, Disk, DiskFaults, DiskFile, Fault, Identity, Log, LogError, LogOptions,
+    NoFaults, OpenError, Operation, OptionsError, Position, RealDisk, Recovered, SimulatedDisk,
+    SimulatedFile, SyncJob, Upkeep,
+};
+use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
+
+const CLUSTER: ClusterId = ClusterId(7);
+const ME: Voter = Voter {
+    node: NodeId(1),
+    disk: DiskId(0xd15c),
+};
+const UNIT: u64 = 4096;
+/// One unit for headers, three for records.
+const SMALL: LogOptions = LogOptions {
+    segment_bytes: 4 * UNIT,
+    segments_max: 3,
+    slots_max: 1_000,
+};
+
+on_every_disk!(
+    a_new_log_remembers_nothing_but_its_voter,
+    what_was_synced_is_there_after_another_start,
+    a_promise_never_goes_back,
+    of_a_slot_the_highest_ballot_counts,
+    what_is_decided_is_what_was_accepted_or_learned_last,
+    records_of_every_size_come_back_over_many_segments,
+    a_batch_larger_than_a_segment_is_refused,
+    slots_outside_of_the_bounds_are_refused,
+    a_full_log_takes_nothing_until_it_is_trimmed,
+    trimmed_segments_are_used_again,
+    a_sync_covers_what_was_appended_before_it_began,
+    while_the_next_segment_is_made_elsewhere_a_full_one_waits,
+    a_disk_is_made_for_one_voter_and_opened_for_no_other,
+    options_out_of_bounds_are_named,
+);
+
+#[test]
+fn what_the_disk_does_may_run_on_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<SyncJob<sprag_log::RealFile>>();
+    is_send::<Upkeep<RealDisk>>();
+    is_send::<Log<RealDisk>>();
+}
+
+const IDENTITY: Identity = Identity {
+    cluster: CLUSTER,
+    voter: ME,
+};
+
+fn made<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
+    Log::create(disk, IDENTITY, &SMALL).unwrap();
+    opened(disk)
+}
+
+fn opened<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
+    Log::open(disk, CLUSTER, ME.node, &SMALL).unwrap()
+}
+
+fn ballot(round: u64) -> Ballot {
+    Ballot { round, voter: ME }
+}
+
+fn vote(round: u64, commands: &[u8]) -> Vote {
+    Vote {
+        ballot: ballot(round),
+        entry: Entry::Commands(commands.into()),
+    }
+}
+
+fn accepted(slot: u64, round: u64, commands: &[u8]) -> Record {
+    Record::Accepted {
+        slot: Slot(slot),
+        vote: vote(round, commands),
+    }
+}
+
+fn learned(slot: u64, entry: &[u8]) -> Record {
+    let (slot, entry) = (Slot(slot), commands(entry));
+    Record::Learned { slot, entry }
+}
+
+fn commands(bytes: &[u8]) -> Entry {
+    Entry::Commands(bytes.into())
+}
+
+fn noop(slot: u64, round: u64) -> Record {
+    let vote = Vote {
+        ballot: ballot(round),
+        entry: Entry::Noop,
+    };
+    Record::Accepted {
+        slot: Slot(slot),
+        vote,
+    }
+}
