@@ -19,19 +19,17 @@ use crate::vote::{self, VOTE, VOTE_NEW, VoteFile};
 pub struct Recovered {
     /// Who votes on this disk.
     pub voter: Voter,
-    /// All slots up to this one are in a snapshot.
-    pub trimmed: Slot,
-    /// Set where the disk has lost acceptances and even their slots: each slot above `trimmed` may have had one in a
+    /// Set where the disk has lost acceptances and even their slots: each slot above the trimmed may have had one in a
     /// ballot up to this. Such a disk has no vote in a slot until it accepts there in a higher ballot, and doesn't know
     /// what is decided; it is best given up for a new one.
     pub lost: Option<Ballot>,
-    /// What the voter starts with. Its answers are for slots above `trimmed` only; where nothing is lost, those that
-    /// it doesn't name are never.
+    /// What the voter starts with; of which snapshot is for the caller to say. Its answers are for slots above the trimmed
+    /// only; where nothing is lost, those that it doesn't name are never.
     pub state: sprag_paxos::Recovered,
 }
 
 impl Recovered {
-    /// What is known of the vote in any slot above `trimmed`.
+    /// What is known of the vote in any slot above the trimmed.
     pub fn answer(&self, slot: Slot) -> Answer {
         let unnamed = || self.lost.map_or(Answer::Never, Answer::Unknown);
         self.state

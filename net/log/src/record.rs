@@ -30,6 +30,7 @@ impl<'a> Draft<'a> {
                 Ballot::NONE,
                 entry,
             ),
+            Record::Trimmed(slot) => return Some(Draft::trimmed(*slot, 1)),
             Record::Decided(slot) => ([Kind::Decided; 2], *slot, Ballot::NONE, &Entry::Noop),
         };
         let (kind, payload): (Kind, &[u8]) = match entry {
@@ -69,7 +70,7 @@ pub(crate) fn promised(record: &Record) -> Ballot {
     match record {
         Record::Promised(ballot) => *ballot,
         Record::Accepted { vote, .. } => vote.ballot,
-        Record::Learned { .. } | Record::Decided(_) => Ballot::NONE,
+        Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => Ballot::NONE,
     }
 }
 
@@ -77,6 +78,6 @@ pub(crate) fn promised(record: &Record) -> Ballot {
 pub(crate) fn held_slot(record: &Record) -> Option<Slot> {
     match record {
         Record::Accepted { slot, .. } | Record::Learned { slot, .. } => Some(*slot),
-        Record::Promised(_) | Record::Decided(_) => None,
+        Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => None,
     }
 }

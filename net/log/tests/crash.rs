@@ -283,7 +283,7 @@ impl Node {
                             Record::Learned { slot, entry } => {
                                 model.last.insert(*slot, entry.clone());
                             }
-                            Record::Promised(_) | Record::Decided(_) => {}
+                            Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => {}
                         }
                     }
                 }
@@ -433,7 +433,7 @@ impl Node {
         )?;
         model.promised = Some(recovered.state.promised).filter(|promised| *promised > Ballot::NONE);
         self.round = self.round.max(recovered.state.promised.round + 1);
-        let trimmed = recovered.trimmed.0;
+        let trimmed = recovered.state.trimmed.0;
         let is_lost = recovered.lost.is_some();
         require(
             is_lost || (model.trimmed..=model.trim_asked).contains(&trimmed),

@@ -36,6 +36,9 @@ pub enum Record {
     /// Everything up to this slot is decided, and is what was last accepted or learned there. Those records are durable
     /// before this one is written.
     Decided(Slot),
+    /// A snapshot that is durable here holds everything up to this slot: what is on record of those slots isn't needed any
+    /// more. They are all decided.
+    Trimmed(Slot),
 }
 
 impl Record {
@@ -43,7 +46,7 @@ impl Record {
     pub fn is_urgent(&self) -> bool {
         match self {
             Record::Promised(_) | Record::Accepted { .. } => true,
-            Record::Learned { .. } | Record::Decided(_) => false,
+            Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => false,
         }
     }
 }

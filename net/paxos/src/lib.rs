@@ -21,6 +21,7 @@ mod replica;
 mod replication;
 pub mod simulation;
 mod slots;
+mod snapshot;
 #[cfg(test)]
 mod testing;
 mod voter;
@@ -36,4 +37,5 @@ pub use executor::Executor;
 pub use message::Message;
 pub use options::{Options, OptionsError};
 pub use replica::{ProposeError, Recovered, Replica, RoleName};
+pub use snapshot::Snapshot;
 pub use voter::{DiskId, NodeId, Voter};

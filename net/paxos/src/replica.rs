@@ -43,6 +43,11 @@ pub struct Recovered {
     /// read, that more is decided must be off the record, durably, before the voter starts: it may accept something there
     /// again, which would be taken for what was decided, the next time.
     pub decided: Slot,
+    /// Up to where nothing is on record any more, since a snapshot holds it. All of that is decided.
+    pub trimmed: Slot,
+    /// What the state that the voter starts with holds: the last slot of the snapshot that it was made from, not below
+    /// `trimmed`. It may be above `decided`.
+    pub snapshot: Slot,
 }
 
 impl Default for Recovered {
@@ -53,6 +58,8 @@ impl Default for Recovered {
             answers: BTreeMap::new(),
             learned: BTreeMap::new(),
             decided: Slot::NONE,
+            trimmed: Slot::NONE,
+            snapshot: Slot::NONE,
         }
     }
 }

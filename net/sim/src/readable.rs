@@ -97,6 +97,7 @@ fn record(record: &Record) -> String {
         Record::Accepted { slot, vote } => format!("accepted in {slot} {}", self::vote(vote)),
         Record::Learned { slot, entry } => format!("learned {slot} is {}", self::entry(entry)),
         Record::Decided(slot) => format!("decided up to {slot}"),
+        Record::Trimmed(slot) => format!("trimmed up to {slot}"),
     }
 }
 

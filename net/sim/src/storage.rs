@@ -305,6 +305,7 @@ fn survived(recovered: &Recovered, record: &Record) -> bool {
         }
         Record::Learned { slot, entry } => recovered.learned.get(slot) == Some(entry),
         Record::Decided(slot) => recovered.decided >= *slot,
+        Record::Trimmed(slot) => recovered.trimmed >= *slot,
     }
 }
 

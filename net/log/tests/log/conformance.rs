@@ -10,7 +10,6 @@ pub(crate) fn a_new_log_remembers_nothing_but_its_voter<D: Disk>(disk: &D) {
     let (_, recovered) = made(disk);
     let nothing = Recovered {
         voter: ME,
-        trimmed: Slot::NONE,
         lost: None,
         state: sprag_paxos::Recovered::default(),
     };
@@ -246,7 +245,10 @@ pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
     drop(log);
     let (_, recovered) = opened(disk);
     assert_eq!(
-        (recovered.trimmed, recovered.state.answers.len() as u64),
+        (
+            recovered.state.trimmed,
+            recovered.state.answers.len() as u64
+        ),
         (Slot(7), last - 7)
     );
 }
@@ -265,7 +267,10 @@ pub(crate) fn trimmed_segments_are_used_again<D: Disk>(disk: &D) {
     drop(log);
     let (_, recovered) = opened(disk);
     let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
-    assert_eq!((recovered.trimmed, slots), (Slot(198), vec![199, 200]));
+    assert_eq!(
+        (recovered.state.trimmed, slots),
+        (Slot(198), vec![199, 200])
+    );
 }
 
 pub(crate) fn a_sync_covers_what_was_appended_before_it_began<D: Disk>(disk: &D) {

@@ -43,7 +43,7 @@ impl Invariant for DurableFirst {
                         let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
                         *accepted = vote.ballot.max(*accepted);
                     }
-                    Record::Learned { .. } | Record::Decided(_) => {}
+                    Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => {}
                 }
                 Ok(())
             }
