@@ -199,7 +199,7 @@ pub(crate) fn a_batch_larger_than_a_segment_is_refused<D: Disk>(disk: &D) {
 
 pub(crate) fn slots_outside_of_the_bounds_are_refused<D: Disk>(disk: &D) {
     let (mut log, _) = made(disk);
-    log.trim(Slot(10)).unwrap();
+    log.append(&[Record::Trimmed(Slot(10))]).unwrap();
     let (slot, trimmed, slots_max) = (Slot(10), Slot(10), 1_000);
     assert_eq!(
         log.append(&[noop(10, 1)]),
@@ -235,7 +235,7 @@ pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
     let last = fill(&mut log, 1);
     assert_eq!(last, 9);
     log.sync().unwrap();
-    log.trim(Slot(last - 2)).unwrap();
+    log.append(&[Record::Trimmed(Slot(last - 2))]).unwrap();
     // Not durable yet, so nothing is given back.
     assert_eq!(fill(&mut log, last + 1), last + 2);
     log.sync().unwrap();
@@ -259,7 +259,8 @@ pub(crate) fn trimmed_segments_are_used_again<D: Disk>(disk: &D) {
         log.append(&[accepted(slot, 1, &[slot as u8; 100])])
             .unwrap();
         log.sync().unwrap();
-        log.trim(Slot(slot.saturating_sub(2))).unwrap();
+        log.append(&[Record::Trimmed(Slot(slot.saturating_sub(2)))])
+            .unwrap();
         log.sync().unwrap();
         log.upkeep().unwrap();
         assert!(disk.list().unwrap().len() <= 6, "{:?}", disk.list());
