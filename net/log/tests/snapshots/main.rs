@@ -46,7 +46,7 @@ fn what_the_disk_does_may_run_on_another_thread() {
 /// What the state is after a slot, as bytes.
 fn content(through: u64) -> Vec<u8> {
     let length = 1_000 + through % 7 * 700;
-    (0..length).map(|at| (at * through >> 3) as u8).collect()
+    (0..length).map(|at| (at * through / 8) as u8).collect()
 }
 
 fn opened<D: Disk>(disk: &D, trimmed: u64) -> (Snapshots<D>, Option<Loaded>) {
