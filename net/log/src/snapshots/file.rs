@@ -68,14 +68,10 @@ pub(crate) fn snapshot(through: Slot, content: &[u8]) -> Snapshot {
     }
 }
 
-/// Bytes of the file.
-pub(crate) fn length(snapshot: Snapshot) -> u64 {
-    snapshot.bytes.saturating_add(HEADER as u64)
-}
-
 /// Makes the file of a snapshot, with its header alone; not synced.
 pub(crate) fn create<D: Disk>(disk: &D, name: &str, header: Header) -> Result<D::File, DiskError> {
-    let file = disk.create(name, length(header.snapshot))?;
+    let length = header.snapshot.bytes.saturating_add(HEADER as u64);
+    let file = disk.create(name, length)?;
     file.write(0, &header.encode())?;
     Ok(file)
 }
@@ -122,13 +118,12 @@ fn read_checked<F: DiskFile>(
     file: &F,
     cluster: ClusterId,
 ) -> Result<Option<(Header, Vec<u8>)>, DiskError> {
-    let length = file.length()?;
     let mut header = [0; HEADER];
     file.read(0, &mut header)?;
     let Some(header) = Header::decode(&header) else {
         return Ok(None);
     };
-    if header.cluster != cluster || self::length(header.snapshot) != length {
+    if header.cluster != cluster {
         return Ok(None);
     }
     let mut content = vec![0; header.snapshot.bytes as usize];

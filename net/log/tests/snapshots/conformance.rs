@@ -54,6 +54,13 @@ pub(crate) fn one_that_is_asked_for_is_kept_until_it_no_longer_is<D: Disk>(disk:
     assert_eq!(files(disk), [file(4), file(5)]);
     let chunk = snapshots.chunk(Some((slow, 3)), 10).unwrap().unwrap();
     assert_eq!((chunk.snapshot.through, chunk.offset), (Slot(5), 0));
+    // Of those that a job takes away, nothing is given while it runs.
+    let gone = Some((foreign(4).snapshot, 3));
+    let job = snapshots.begin_save(Slot(6), content(6)).unwrap().unwrap();
+    let chunk = snapshots.chunk(gone, 10).unwrap().unwrap();
+    assert_eq!((chunk.snapshot.through, chunk.offset), (Slot(5), 0));
+    snapshots.finish(job.run()).unwrap();
+    assert_eq!(files(disk), [file(5), file(6)]);
 }
 
 pub(crate) fn the_log_may_be_trimmed_up_to_the_last_but_one_or_one_that_was_installed<D: Disk>(

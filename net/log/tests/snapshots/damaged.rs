@@ -76,12 +76,12 @@ fn one_that_goes_bad_while_it_is_fetched_is_given_to_nobody_any_more() {
     assert_eq!(snapshots.newest(), Some(chunk.snapshot));
     // It counts for none of those that are kept.
     assert_eq!(snapshots.trimmable(), Slot::NONE);
-    save(&mut snapshots, 12);
+    save(&mut snapshots, 16);
     assert_eq!(
         (snapshots.trimmable(), files(&disk)),
-        (Slot(8), vec![file(8), file(12)])
+        (Slot(8), vec![file(8), file(16)])
     );
-    assert_eq!(opened(&disk, 8).1.unwrap().content, content(12));
+    assert_eq!(opened(&disk, 8).1.unwrap().content, content(16));
 }
 
 #[test]

@@ -190,3 +190,28 @@ fn a_disk_that_refuses_is_not_opened_and_loses_nothing() {
         }
     }
 }
+
+#[test]
+fn what_is_found_is_durable_though_the_directory_could_not_be_synced_before() {
+    let disk = SimulatedDisk::new(512, NoFaults);
+    let mut snapshots = none(&disk);
+    let job = snapshots.begin_save(Slot(5), content(5)).unwrap().unwrap();
+    disk.set_faults(RefuseSyncs);
+    assert!(matches!(
+        snapshots.finish(job.run()),
+        Err(SnapshotError::Disk(_))
+    ));
+    disk.set_faults(NoFaults);
+    let disk = disk.kill();
+    assert_eq!(opened(&disk, 0).1.unwrap().content, content(5));
+    assert_eq!(opened(&disk.cut_power(), 5).1.unwrap().content, content(5));
+}
+
+/// Refuses to sync the directory.
+struct RefuseSyncs;
+
+impl DiskFaults for RefuseSyncs {
+    fn refuses(&mut self, operation: Operation, _: &str, _: u64) -> Option<Fault> {
+        (operation == Operation::SyncDirectory).then_some(Fault::Io { code: 5 })
+    }
+}
