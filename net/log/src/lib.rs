@@ -58,13 +58,14 @@ mod segment;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod slots;
+mod snapshots;
 mod store;
 mod sync;
 mod upkeep;
 mod vote;
 
 pub use disk::{Disk, DiskError, DiskFile, Fault, Operation};
-pub use error::{LogError, OpenError};
+pub use error::{LogError, OpenError, SnapshotError};
 pub use identity::{ClusterId, Identity};
 pub use log::{Log, Position};
 pub use open::Recovered;
@@ -72,6 +73,7 @@ pub use options::{LogOptions, OptionsError};
 pub use real::{RealDisk, RealFile};
 #[cfg(feature = "simulation")]
 pub use simulated::{Damage, DiskFaults, NoFaults, Place, SimulatedDisk, SimulatedFile};
+pub use snapshots::{Chunk, Finished, Loaded, SnapshotDone, SnapshotJob, Snapshots};
 pub use store::Store;
 pub use sync::{SyncDone, SyncJob};
 pub use upkeep::{Upkeep, UpkeepDone};

@@ -11,6 +11,7 @@ use crate::options::LogOptions;
 use crate::recover::Opening;
 use crate::scan::Scan;
 use crate::segment::{self, Layout};
+use crate::snapshots::file;
 use crate::upkeep::{SPARE, prepare};
 use crate::vote::{self, VOTE, VOTE_NEW, VoteFile};
 
@@ -69,7 +70,8 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Gives up the log in a directory, and with it its vote, for good. Files that aren't the log's stay.
+    /// Gives up the log in a directory, with its snapshots, and with it its vote, for good. Files that are none of theirs
+    /// stay.
     ///
     /// # Errors
     /// Whatever the disk says; to be called again.
@@ -80,8 +82,11 @@ impl<D: Disk> Log<D> {
             disk.remove(VOTE)?;
             disk.sync_directory()?;
         }
-        let leftover = |name: &&String| is_leftover(name) || segment::generation(name).is_some();
-        for name in names.iter().filter(leftover) {
+        let is_own = |name: &&String| {
+            let is_snapshot = file::is_leftover(name) || file::through(name).is_some();
+            is_leftover(name) || segment::generation(name).is_some() || is_snapshot
+        };
+        for name in names.iter().filter(is_own) {
             disk.remove(name)?;
         }
         disk.sync_directory()

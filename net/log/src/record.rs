@@ -30,8 +30,9 @@ impl<'a> Draft<'a> {
                 Ballot::NONE,
                 entry,
             ),
-            Record::Trimmed(slot) => return Some(Draft::trimmed(*slot, 1)),
             Record::Decided(slot) => ([Kind::Decided; 2], *slot, Ballot::NONE, &Entry::Noop),
+            // What it needs is found when it is written.
+            Record::Trimmed(slot) => ([Kind::Trimmed; 2], *slot, Ballot::NONE, &Entry::Noop),
         };
         let (kind, payload): (Kind, &[u8]) = match entry {
             Entry::Noop => (kinds[0], &[]),
@@ -43,20 +44,6 @@ impl<'a> Draft<'a> {
             ballot,
             payload,
         })
-    }
-
-    /// All slots up to `slot` are in a snapshot, and no generation below `first` is needed.
-    pub(crate) fn trimmed(slot: Slot, first: u64) -> Draft<'a> {
-        let ballot = Ballot {
-            round: first,
-            ..Ballot::NONE
-        };
-        Draft {
-            kind: Kind::Trimmed,
-            slot,
-            ballot,
-            payload: &[],
-        }
     }
 
     /// The lines that it takes.

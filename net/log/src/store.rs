@@ -95,17 +95,17 @@ impl<D: Disk> Store<D> {
         }
         self.wants_sync = false;
         let records = std::mem::take(&mut self.records);
-        self.append(&records)?;
+        self.append(&records, self.log.segments_max(&records))?;
         self.log.begin_sync()
     }
 
-    /// In one batch, or in as few as a segment has room for.
-    fn append(&mut self, records: &[Record]) -> Result<(), LogError> {
-        match self.log.append(records) {
+    /// In one batch, or in as few as a segment has room for: one that makes room does for all of them.
+    fn append(&mut self, records: &[Record], segments_max: usize) -> Result<(), LogError> {
+        match self.log.append_within(records, segments_max) {
             Err(LogError::TooLarge { .. }) if records.len() > 1 => {
                 let (first, second) = records.split_at(records.len() / 2);
-                self.append(first)?;
-                self.append(second)
+                self.append(first, segments_max)?;
+                self.append(second, segments_max)
             }
             appended => appended.map(|_| ()),
         }

@@ -340,7 +340,7 @@ impl Node {
             15..17 => {
                 let slot = Slot(log.trimmed().0 + self.rng.u64(1..=8));
                 model.trim_asked = model.trim_asked.max(slot.0);
-                let trimmed = log.trim(slot);
+                let trimmed = log.append(&[Record::Trimmed(slot)]);
                 if let Ok(position) = trimmed {
                     model.trims_pending.push((position, slot.0));
                     model.counts.trims += 1;

@@ -97,6 +97,12 @@ bugs! {
     SyncRetried = "sync-retried",
     /// Segments are given back before it is durable that they are no longer needed.
     TrimBeforeSync = "trim-before-sync",
+    /// A snapshot counts as durable before it is durable that there is one of its name.
+    SnapshotCountedBeforeItsName = "snapshot-counted-before-its-name",
+    /// A snapshot is taken as it is found, or as it came from another voter, whatever its checksum says.
+    SnapshotNotChecked = "snapshot-not-checked",
+    /// The log is trimmed up to a snapshot that is still being made.
+    TrimBeforeSnapshotIsDurable = "trim-before-snapshot-is-durable",
     /// A segment is written to before it is durable that there is one of its name.
     SegmentUsedBeforeItsName = "segment-used-before-its-name",
     /// What is found at a start is taken for durable: it may be in the system's cache only.

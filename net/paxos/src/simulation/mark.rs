@@ -136,6 +136,12 @@ marks! {
     DiskEmpty = "disk empty",
     /// A record was found that was never synced in full.
     TornRecord = "torn record",
+    /// A snapshot was found damaged.
+    SnapshotDamaged = "snapshot damaged",
+    /// The newest snapshot was damaged, and a start began with the one before.
+    OlderSnapshotUsed = "older snapshot used",
+    /// No snapshot was left that reached up to what was trimmed.
+    SnapshotLost = "snapshot lost",
     /// What could not be read any more was taken off the record as decided.
     DecidedTakenBack = "decided taken back",
 }
