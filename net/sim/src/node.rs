@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sprag_log::{Loaded, SimulatedDisk, SimulatedFile, SnapshotJob, Snapshots, Store, SyncJob};
+use sprag_log::{
+    Loaded, SimulatedDisk, SimulatedFile, SnapshotJob, Snapshots, Store, SyncJob, Upkeep,
+};
 use sprag_paxos::{Executor, Message, Record, RoleName, Slot, Snapshot, Ticket, Voter};
 
 use crate::clock::Clock;
@@ -59,6 +61,8 @@ pub(crate) struct Node {
     pub(crate) store: Option<Store<SimulatedDisk>>,
     /// The sync that is under way.
     pub(crate) syncing: Option<SyncJob<SimulatedFile>>,
+    /// What is done to its segments beside writing to them.
+    pub(crate) upkeep: Option<Upkeep<SimulatedDisk>>,
     /// Its snapshots; `None` while it is down.
     pub(crate) snapshots: Option<Snapshots<SimulatedDisk>>,
     /// The snapshot that is made durable, its own or another's.
@@ -99,6 +103,7 @@ impl Node {
             inbox: VecDeque::new(),
             store: None,
             syncing: None,
+            upkeep: None,
             snapshots: None,
             saving: None,
             whole: None,

@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) sector_bytes: usize,
     /// After how many slots a node takes the next snapshot.
     pub(crate) snapshot_slots: u64,
+    /// How long a disk writes a snapshot, beside its syncs.
+    pub(crate) save_ns: u64,
     /// How many bytes of a snapshot go into a piece.
     pub(crate) chunk_bytes: usize,
     /// How many registers and how many issuers clients ask for.
@@ -107,6 +109,7 @@ impl Plan {
                 4096
             },
             snapshot_slots: chance.of(18).log_uniform(4, 512),
+            save_ns: chance.of(20).log_uniform(100_000, 100_000_000),
             chunk_bytes: chance.of(19).log_uniform(16, 1024) as usize,
             keys: chance.of(13).between(1, 4),
             think_ns: chance.of(7).log_uniform(10_000, 10_000_000),

@@ -33,7 +33,7 @@ impl World {
     fn keep_busy(&mut self, node: usize, job: Option<SnapshotJob<SimulatedDisk>>) {
         if job.is_some() {
             self.nodes[node].saving = job;
-            let takes_ns = 2 * self.sync_takes_ns(node);
+            let takes_ns = self.sync_takes_ns(node) + self.plan.save_ns;
             let life = self.nodes[node].life;
             self.after(takes_ns, Event::Saved { node, life });
         }

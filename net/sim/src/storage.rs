@@ -1,7 +1,8 @@
 //! A node and its disk: what it writes and syncs, how it dies, and how it starts with what the disk kept.
 
 use sprag_log::{
-    ClusterId, Identity, Loaded, Log, OpenError, Recovered, SimulatedDisk, Snapshots, Store,
+    ClusterId, Identity, Loaded, Log, LogError, OpenError, Recovered, SimulatedDisk, Snapshots,
+    Store,
 };
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 use sprag_paxos::{
@@ -55,14 +56,51 @@ impl World {
             return;
         };
         match store.begin_sync() {
-            Ok(None) => {}
+            Ok(None) => self.keep_up(node),
             Ok(Some(job)) => {
                 self.nodes[node].syncing = Some(job);
                 let takes_ns = self.sync_takes_ns(node);
                 let life = self.nodes[node].life;
                 self.after(takes_ns, Event::Synced { node, life });
+                self.keep_up(node);
             }
             Err(_) => self.fail(node),
+        }
+    }
+
+    /// Has segments made and given back, if there are any to be, while writes go on.
+    fn keep_up(&mut self, node: usize) {
+        let Some(store) = &mut self.nodes[node].store else {
+            return;
+        };
+        match store.begin_upkeep() {
+            Ok(None) => {}
+            Ok(Some(job)) => {
+                self.nodes[node].upkeep = Some(job);
+                let takes_ns = 2 * self.sync_takes_ns(node);
+                let life = self.nodes[node].life;
+                self.after(takes_ns, Event::Ready { node, life });
+            }
+            Err(_) => self.fail(node),
+        }
+    }
+
+    /// The next segment is ready, even if the node stands still.
+    pub(crate) fn ready(&mut self, node: usize) -> Result<(), Broken> {
+        let keeper = &mut self.nodes[node];
+        let (Some(job), Some(store)) = (keeper.upkeep.take(), &mut keeper.store) else {
+            return Ok(());
+        };
+        match store.finish_upkeep(job.run()) {
+            // Without room, whatever fills a segment tries again.
+            Ok(()) | Err(LogError::DiskFull(_)) => {
+                self.sync(node);
+                self.go(node)
+            }
+            Err(_) => {
+                self.fail(node);
+                Ok(())
+            }
         }
     }
 
@@ -136,6 +174,7 @@ impl World {
         dead.executor = None;
         dead.store = None;
         dead.syncing = None;
+        dead.upkeep = None;
         dead.snapshots = None;
         dead.saving = None;
         dead.whole = None;
