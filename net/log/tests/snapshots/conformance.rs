@@ -93,9 +93,9 @@ pub(crate) fn parts_of_any_size_make_the_whole<D: Disk>(disk: &D) {
         for bytes_max in [1, 1_000, 4_095, 4_096, 4_097, usize::MAX] {
             let mut given = Vec::new();
             loop {
-                let asked = Some((newest, given.len() as u64));
-                let chunk = snapshots.chunk(asked, bytes_max).unwrap().unwrap();
-                assert_eq!((chunk.snapshot, chunk.offset), asked.unwrap());
+                let asked = (newest, given.len() as u64);
+                let chunk = snapshots.chunk(Some(asked), bytes_max).unwrap().unwrap();
+                assert_eq!((chunk.snapshot, chunk.offset), asked);
                 assert!(chunk.bytes.len() <= bytes_max);
                 if chunk.bytes.is_empty() {
                     break;
