@@ -32,6 +32,7 @@ fn run_all(trouble: Trouble) -> Counts {
         sum.trims += counts.trims;
         sum.damaged += counts.damaged;
         sum.full += counts.full;
+        sum.no_room += counts.no_room;
     }
     println!("{trouble:?}: {sum:?}");
     sum
@@ -53,6 +54,12 @@ fn wherever_the_power_goes_a_snapshot_and_the_log_make_all_that_was_acknowledged
 #[test]
 fn after_failed_syncs_no_snapshot_is_taken_for_durable_that_is_not() {
     run_all(Trouble::FailedSyncs);
+}
+
+#[test]
+fn without_room_for_a_snapshot_all_else_goes_on() {
+    let sum = run_all(Trouble::NoRoom);
+    assert!(sum.no_room > 500 && sum.trims > 500, "{sum:?}");
 }
 
 #[test]

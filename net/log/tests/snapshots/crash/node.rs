@@ -27,6 +27,8 @@ pub(super) enum Trouble {
     None,
     /// Syncs fail, and what they left in the cache is found by the next start.
     FailedSyncs,
+    /// The disk has no room for a snapshot, now and then.
+    NoRoom,
     /// While the node is down, a sector of the newest snapshot goes bad, if another is whole that makes up for it.
     Damage,
 }
@@ -47,12 +49,18 @@ pub(super) struct World {
 struct Hook(Rc<RefCell<World>>);
 
 impl DiskFaults for Hook {
-    fn refuses(&mut self, operation: Operation, _: &str, _: u64) -> Option<Fault> {
+    fn refuses(&mut self, operation: Operation, file: &str, _: u64) -> Option<Fault> {
         let mut world = self.0.borrow_mut();
         world.is_off |= world.until_cut == 0;
         world.until_cut = world.until_cut.saturating_sub(1);
         let is_sync = matches!(operation, Operation::Sync | Operation::SyncDirectory);
         let fails = is_sync && world.trouble == Trouble::FailedSyncs && world.rng.u8(..) < 10;
+        let takes_room = matches!(operation, Operation::Create | Operation::Write)
+            && (file == "snapshot.new" || file == "snapshot.in");
+        if takes_room && world.trouble == Trouble::NoRoom && world.rng.u8(..) < 20 && !world.is_off
+        {
+            return Some(Fault::Full);
+        }
         (world.is_off || fails).then_some(Fault::Io { code: 5 })
     }
 
@@ -98,6 +106,7 @@ pub(super) struct Counts {
     pub(super) trims: u64,
     pub(super) damaged: u64,
     pub(super) full: u64,
+    pub(super) no_room: u64,
 }
 
 /// What a node has in its memory.
@@ -391,8 +400,9 @@ impl Node {
                     (whole.snapshot, &mut model.counts.installed)
                 }
                 Finished::Damaged(_) => return Ok(()),
-                finished @ Finished::NoRoom(_) => {
-                    return Err(End::Broken(format!("{finished:?}")));
+                Finished::NoRoom(_) => {
+                    model.counts.no_room += 1;
+                    return Ok(());
                 }
             };
             *counted += 1;
@@ -434,6 +444,10 @@ impl Node {
         match life.snapshots.receive(snapshot, offset, &bytes) {
             Ok(next) => life.coming = (next < snapshot.bytes).then_some((snapshot, next)),
             Err(SnapshotError::Busy) => life.coming = None,
+            Err(SnapshotError::DiskFull(_)) => {
+                model.counts.no_room += 1;
+                life.coming = None;
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())
