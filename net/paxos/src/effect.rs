@@ -1,8 +1,11 @@
 //! What the state machine asks of the world.
 
+use std::sync::Arc;
+
 use crate::ballot::Ballot;
 use crate::entry::{Entry, Slot, Vote};
 use crate::message::Message;
+use crate::snapshot::Snapshot;
 use crate::voter::Voter;
 
 /// Numbers what is made durable: 1 and up, in the order in which it was asked for.
@@ -69,12 +72,36 @@ pub enum Effect {
         /// What.
         message: Message,
     },
-    /// The slot is decided, for good. Slots come in order, each once in a voter's life.
+    /// The slot is decided, for good. Slots come in order, each once in a voter's life, but for those that a snapshot skips.
     Decided {
         /// Which.
         slot: Slot,
         /// What it holds.
         entry: Entry,
+    },
+    /// Send a [`Chunk`](Message::Chunk): of the snapshot that was asked for, from that byte on; where that isn't here any
+    /// more, or none was asked for, of the newest, from its start.
+    SendChunk {
+        /// To whom.
+        to: Voter,
+        /// What was asked for.
+        asked: Option<(Snapshot, u64)>,
+    },
+    /// Keep this piece of a snapshot that another voter sends. Pieces come in order; one at 0 makes void what came before it.
+    /// After the last, check the whole, make it durable, and say [`received`](crate::Executor::received).
+    Receive {
+        /// Of which.
+        snapshot: Snapshot,
+        /// Where in it.
+        offset: u64,
+        /// The piece.
+        bytes: Arc<[u8]>,
+    },
+    /// What was decided up to here is skipped: the state that this snapshot holds, durable here, takes the place of the
+    /// state there is.
+    Restore {
+        /// Which.
+        snapshot: Snapshot,
     },
     /// This voter leads no longer. Of what it was given to propose, the outcome of what isn't decided yet is unknown; but
     /// what came from `unproposed` on has never been proposed.

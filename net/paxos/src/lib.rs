@@ -24,6 +24,7 @@ mod slots;
 mod snapshot;
 #[cfg(test)]
 mod testing;
+mod transfer;
 mod voter;
 
 pub use acceptor::{Acceptor, TooLate};

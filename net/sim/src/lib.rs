@@ -23,6 +23,7 @@ mod run;
 mod script;
 mod shrink;
 mod site;
+mod snapshots;
 mod storage;
 mod tally;
 mod trace;

@@ -54,6 +54,41 @@ impl Machine {
         }
     }
 
+    /// All of it, as bytes.
+    pub(crate) fn save(&self) -> Vec<u8> {
+        let mut words = vec![self.applied, self.registers.len() as u64];
+        for (key, cell) in &self.registers {
+            let is_set = u64::from(cell.value.is_some());
+            words.extend([*key, cell.version, is_set, cell.value.unwrap_or(0)]);
+        }
+        words.extend(self.issuers.iter().flat_map(|(key, last)| [*key, *last]));
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// The machine that was saved as these bytes. Of others, whatever they make.
+    pub(crate) fn restore(saved: &[u8]) -> Self {
+        let mut words = saved
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u64::from_le_bytes(*word));
+        let mut next = || words.next().unwrap_or(0);
+        let mut machine = Self {
+            applied: next(),
+            ..Self::default()
+        };
+        let registers = next().min(saved.len() as u64);
+        for _ in 0..registers {
+            let (key, version, is_set, value) = (next(), next(), next(), next());
+            let value = (is_set != 0).then_some(value);
+            machine.registers.insert(key, Cell { version, value });
+        }
+        let rest: Vec<u64> = words.collect();
+        let pairs = rest.as_chunks().0.iter();
+        machine.issuers = pairs.map(|[key, last]| (*key, *last)).collect();
+        machine
+    }
+
     /// Equal for equal states, and hardly ever for others.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = self.applied;

@@ -52,6 +52,10 @@ pub(crate) struct Plan {
     pub(crate) page_bytes_max: usize,
     pub(crate) log: LogOptions,
     pub(crate) sector_bytes: usize,
+    /// After how many slots a node takes the next snapshot.
+    pub(crate) snapshot_slots: u64,
+    /// How many bytes of a snapshot go into a piece.
+    pub(crate) chunk_bytes: usize,
     /// How many registers and how many issuers clients ask for.
     pub(crate) keys: u64,
     pub(crate) think_ns: u64,
@@ -102,6 +106,8 @@ impl Plan {
             } else {
                 4096
             },
+            snapshot_slots: chance.of(18).log_uniform(4, 512),
+            chunk_bytes: chance.of(19).log_uniform(16, 1024) as usize,
             keys: chance.of(13).between(1, 4),
             think_ns: chance.of(7).log_uniform(10_000, 10_000_000),
         }

@@ -11,6 +11,8 @@ pub(crate) enum Point {
     Sends,
     /// To apply what is decided.
     Decides,
+    /// To keep a piece of a snapshot, or to begin anew from one.
+    Installs,
     /// Nothing, while a sync was under way.
     Syncs,
     /// Nothing at all.
@@ -19,10 +21,11 @@ pub(crate) enum Point {
 
 impl Point {
     /// All of them.
-    const ALL: [Point; 5] = [
+    const ALL: [Point; 6] = [
         Point::Writes,
         Point::Sends,
         Point::Decides,
+        Point::Installs,
         Point::Syncs,
         Point::Rests,
     ];
@@ -33,6 +36,7 @@ impl Point {
             Point::Writes => "writing",
             Point::Sends => "sending",
             Point::Decides => "applying",
+            Point::Installs => "installing",
             Point::Syncs => "syncing",
             Point::Rests => "resting",
         }
@@ -43,8 +47,9 @@ impl Point {
             None if is_syncing => Point::Syncs,
             None => Point::Rests,
             Some(Effect::Persist { .. }) => Point::Writes,
-            Some(Effect::Send { .. }) => Point::Sends,
+            Some(Effect::Send { .. } | Effect::SendChunk { .. }) => Point::Sends,
             Some(Effect::Decided { .. } | Effect::SteppedDown { .. }) => Point::Decides,
+            Some(Effect::Receive { .. } | Effect::Restore { .. }) => Point::Installs,
         }
     }
 }
@@ -71,6 +76,10 @@ pub struct Tally {
     pub elections: u64,
     /// Starts after a death.
     pub restarts: u64,
+    /// Snapshots taken.
+    pub snapshots: u64,
+    /// Snapshots installed that came from another node.
+    pub installed: u64,
     /// By point and role, in the order of [`points`](Self::points) and [`roles`](Self::roles), how many nodes died there.
     pub crashes: [[u32; ROLES.len()]; Point::ALL.len()],
 }

@@ -55,6 +55,8 @@ pub(crate) enum Event {
     GoOn { node: usize, life: u32 },
     /// The node's disk has done what it was asked to sync.
     Synced { node: usize, life: u32 },
+    /// The node's disk has a snapshot.
+    Saved { node: usize, life: u32 },
     /// A node starts.
     Start { node: usize },
     /// Links and clocks have an occasion to go wrong.
@@ -231,6 +233,11 @@ impl World {
             Event::Synced { node, life } => {
                 if self.is_alive(node, life) {
                     return self.synced(node);
+                }
+            }
+            Event::Saved { node, life } => {
+                if self.is_alive(node, life) {
+                    return self.saved(node);
                 }
             }
             Event::Start { node } => return self.start(node),

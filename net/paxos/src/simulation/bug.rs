@@ -121,6 +121,22 @@ bugs! {
     LearnedNotRecorded = "learned-not-recorded",
     /// That a slot is decided is put on record before what it holds is durable.
     DecidedRecordedBeforeDurable = "decided-recorded-before-durable",
+    /// A snapshot takes the place of a state that is further.
+    OlderSnapshotRestored = "older-snapshot-restored",
+    /// What was accepted above a snapshot is forgotten when that is installed.
+    AcceptedAboveASnapshotDropped = "accepted-above-a-snapshot-dropped",
+    /// What was accepted below a snapshot counts for what is decided there when that is installed.
+    AcceptedBelowASnapshotKept = "accepted-below-a-snapshot-kept",
+    /// A piece is taken for the next whatever snapshot it is of, and nobody looks at the whole.
+    ChunkOfAnotherSnapshotTaken = "chunk-of-another-snapshot-taken",
+    /// A voter with a newer snapshot than log takes only the log for decided.
+    SnapshotAheadOfTheLogForgotten = "snapshot-ahead-of-the-log-forgotten",
+    /// Everything that is decided is trimmed, also what comes after the snapshot.
+    TrimmedAheadOfTheSnapshot = "trimmed-ahead-of-the-snapshot",
+    /// Who asks for what is trimmed is told what comes after, as if that came next.
+    FetchSkipsTheTrimmed = "fetch-skips-the-trimmed",
+    /// A leader that asks to accept what is trimmed gets no answer.
+    AcceptOfTrimmedNotAnswered = "accept-of-trimmed-not-answered",
     /// A node votes whatever disk it has.
     StrangerCounted = "stranger-counted",
     /// A node that lost its disk votes on as if it remembered.

@@ -120,6 +120,32 @@ marks! {
     FetchOfUndecided = "fetch of the undecided",
     /// What was fetched came when the candidate led already.
     EntriesForALeader = "entries for a leader",
+    /// What was decided was forgotten, since a snapshot holds it.
+    Trimmed = "trimmed",
+    /// Something was asked for that only a snapshot holds.
+    FetchOfTrimmed = "fetch of the trimmed",
+    /// An Accept came for a slot that only a snapshot holds.
+    AcceptOfTrimmed = "accept of the trimmed",
+    /// A piece of a snapshot came twice, or out of turn.
+    ChunkTwice = "chunk twice",
+    /// A piece of a snapshot came when as much was known to be decided.
+    ChunkTooLate = "chunk too late",
+    /// A snapshot took more than a piece.
+    SnapshotInPieces = "snapshot in pieces",
+    /// Another snapshot came than the one under way.
+    SnapshotBegunAnew = "snapshot begun anew",
+    /// A snapshot was whole when as much was known to be decided.
+    SnapshotTooLate = "snapshot too late",
+    /// A snapshot was installed.
+    SnapshotInstalled = "snapshot installed",
+    /// A candidate installed a snapshot.
+    SnapshotInstalledByCandidate = "snapshot installed by a candidate",
+    /// A snapshot was installed over acceptances below it.
+    InstalledOverAcceptances = "snapshot installed over acceptances",
+    /// A snapshot was installed below acceptances above it.
+    InstalledBelowAcceptances = "snapshot installed below acceptances",
+    /// A voter started with a snapshot of more than its log knew to be decided.
+    StartedAheadOfTheLog = "started ahead of the log",
     /// A node's disk refused something, and the node stopped.
     DiskFailed = "disk failed",
     /// The power went in the middle of something that the disk was asked.

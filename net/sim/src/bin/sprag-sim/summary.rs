@@ -29,6 +29,8 @@ pub(crate) struct Summary {
     elections: Numbers,
     decided: Numbers,
     restarts: Numbers,
+    snapshots: Numbers,
+    installed: Numbers,
     asked: Numbers,
     answered: u64,
     marks: Vec<u64>,
@@ -49,6 +51,8 @@ impl Summary {
             elections: Vec::new(),
             decided: Vec::new(),
             restarts: Vec::new(),
+            snapshots: Vec::new(),
+            installed: Vec::new(),
             asked: Vec::new(),
             answered: 0,
             marks: vec![0; Mark::ALL.len()],
@@ -68,6 +72,8 @@ impl Summary {
         self.elections.push(tally.elections);
         self.decided.push(tally.decided);
         self.restarts.push(tally.restarts);
+        self.snapshots.push(tally.snapshots);
+        self.installed.push(tally.installed);
         self.asked.push(tally.asked);
         self.answered += tally.answered;
         for (count, mark) in self.marks.iter_mut().zip(Mark::ALL) {
@@ -130,6 +136,8 @@ impl Summary {
             ("elections", &mut self.elections),
             ("slots decided", &mut self.decided),
             ("restarts", &mut self.restarts),
+            ("snapshots", &mut self.snapshots),
+            ("snapshots installed", &mut self.installed),
             ("calls", &mut self.asked),
         ];
         for (name, numbers) in rows {
