@@ -3,7 +3,8 @@
 //! A [`Log`] is made once for a new voter, and opened at each start, which gives what the voter starts with. Then records
 //! are appended, and are durable once a sync that began after them has succeeded. The sync is a job, as is the making of
 //! the next segment: a caller with one thread runs them where it stands, another hands them to a thread of the disk's.
-//! The files, and why what is found in them means what it does, are in the crate's `README.md`.
+//! [`Snapshots`] are kept beside it: once one is durable, a record says so, and what it holds leaves the log. The files,
+//! and why what is found in them means what it does, are in the crate's `README.md`.
 //!
 //! ```
 //! use sprag_log::{ClusterId, Identity, Log, LogOptions, RealDisk};

@@ -8,13 +8,12 @@ use sprag_paxos::{Slot, Snapshot};
 use crate::disk::{Disk, DiskError, Fault};
 use crate::error::{OpenError, SnapshotError};
 use crate::identity::ClusterId;
-use crate::scan::is_damage;
 
 pub(crate) mod file;
 mod job;
 
-use file::{Header, INCOMING};
-use job::{Outcome, Stored, Work};
+use file::{Header, INCOMING, Stored};
+use job::{Outcome, Work};
 pub use job::{SnapshotDone, SnapshotJob};
 
 /// The snapshots in a node's directory, beside its log.
@@ -147,7 +146,7 @@ impl<D: Disk> Snapshots<D> {
             let file = disk.open(name)?;
             match file::read(&file, cluster)? {
                 Some((header, content)) if header.snapshot.through == through => {
-                    stored.insert(0, Stored::new(header, file));
+                    stored.insert(0, Stored::new(header, file, &content));
                     newest.get_or_insert(Loaded {
                         snapshot: header.snapshot,
                         content,
@@ -323,10 +322,12 @@ impl<D: Disk> Snapshots<D> {
                     |old: &Stored<D::File>| !done.replaced.contains(&old.snapshot.through);
                 self.stored.retain(is_kept);
                 let snapshot = stored.snapshot;
+                let is_installed = stored.is_installed;
                 self.stored.push(stored);
-                Ok(match content {
-                    None => Finished::Saved(snapshot),
-                    Some(content) => Finished::Installed(Loaded { snapshot, content }),
+                Ok(if is_installed {
+                    Finished::Installed(Loaded { snapshot, content })
+                } else {
+                    Finished::Saved(snapshot)
                 })
             }
             Outcome::NoRoom(error) => Ok(Finished::NoRoom(error)),
@@ -335,8 +336,8 @@ impl<D: Disk> Snapshots<D> {
     }
 
     /// At most `bytes_max` bytes of the snapshot that is asked for, from the offset that is asked for, if it is still here;
-    /// else of the newest, from its start. `None` where there is none, or it turned out to be damaged; then it is of no
-    /// more use to anybody.
+    /// else of the newest, from its start. `None` where there is none, or it turned out to be damaged: what is given is
+    /// checked, and one that has gone bad is given to nobody any more.
     ///
     /// # Errors
     /// [`SnapshotError::Disk`] where the disk refuses for another reason than a bad place; [`SnapshotError::Stopped`].
@@ -363,24 +364,19 @@ impl<D: Disk> Snapshots<D> {
         };
         let snapshot = stored.snapshot;
         let length = (snapshot.bytes - offset).min(bytes_max as u64);
-        let mut bytes = vec![0; length as usize];
-        match file::read_part(&stored.file, offset, &mut bytes) {
-            Ok(()) => {
-                self.asked = Some(snapshot);
-                Ok(Some(Chunk {
-                    snapshot,
-                    offset,
-                    bytes,
-                }))
-            }
-            Err(error) if is_damage(error.fault) => {
-                reach(Mark::SnapshotDamaged);
-                self.stored.retain(|stored| stored.snapshot != snapshot);
-                self.damaged.push(snapshot.through);
-                Ok(None)
-            }
-            Err(error) => Err(self.stop(error)),
-        }
+        let read = stored.read(offset, length);
+        let Some(bytes) = read.map_err(|error| self.stop(error))? else {
+            reach(Mark::SnapshotDamaged);
+            self.stored.retain(|stored| stored.snapshot != snapshot);
+            self.damaged.push(snapshot.through);
+            return Ok(None);
+        };
+        self.asked = Some(snapshot);
+        Ok(Some(Chunk {
+            snapshot,
+            offset,
+            bytes,
+        }))
     }
 
     fn begin(&mut self, through: Slot, work: Work<D::File>, replaced: Vec<Slot>) -> SnapshotJob<D> {

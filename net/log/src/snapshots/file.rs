@@ -15,7 +15,7 @@
 use sprag_paxos::simulation::{Bug, planted};
 use sprag_paxos::{Slot, Snapshot};
 
-use crate::bytes::{Reader, Writer, checksum};
+use crate::bytes::{Reader, UNIT, Writer, checksum};
 use crate::disk::{Disk, DiskError, DiskFile, Fault};
 use crate::identity::ClusterId;
 use crate::scan::is_damage;
@@ -32,6 +32,8 @@ const PREFIX: &str = "snapshot-";
 const LAYOUT: u64 = u64::from_le_bytes(*b"sprags01");
 /// Written at once.
 const CHUNK: usize = 1 << 20;
+/// Bytes of a content that are checked by themselves when they are read.
+const PART: usize = UNIT;
 
 /// What the header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,48 @@ pub(crate) fn create<D: Disk>(disk: &D, name: &str, header: Header) -> Result<D:
     Ok(file)
 }
 
+/// A snapshot that is durable.
+pub(crate) struct Stored<F> {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) is_installed: bool,
+    file: F,
+    /// The checksums of its parts, in order.
+    parts: Vec<u64>,
+}
+
+impl<F: DiskFile> Stored<F> {
+    /// The one with this header, whose content was written or checked just now.
+    pub(crate) fn new(header: Header, file: F, content: &[u8]) -> Stored<F> {
+        Stored {
+            snapshot: header.snapshot,
+            is_installed: header.is_installed,
+            file,
+            parts: content.chunks(PART).map(checksum).collect(),
+        }
+    }
+
+    /// Reads `length` bytes of the content, which it has; `None` where they aren't what they were.
+    pub(crate) fn read(&self, offset: u64, length: u64) -> Result<Option<Vec<u8>>, DiskError> {
+        let first = offset / PART as u64;
+        let start = first * PART as u64;
+        let end = (offset + length).next_multiple_of(PART as u64);
+        let end = end.min(self.snapshot.bytes);
+        let mut bytes = vec![0; (end - start) as usize];
+        match self.file.read(HEADER as u64 + start, &mut bytes) {
+            Ok(()) => {}
+            Err(error) if is_damage(error.fault) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let mut parts = bytes.chunks(PART).zip(&self.parts[first as usize..]);
+        if !parts.all(|(part, sum)| checksum(part) == *sum) {
+            return Ok(None);
+        }
+        bytes.drain(..(offset - start) as usize);
+        bytes.truncate(length as usize);
+        Ok(Some(bytes))
+    }
+}
+
 /// Removes a file, if there is one.
 pub(crate) fn remove<D: Disk>(disk: &D, name: &str) -> Result<(), DiskError> {
     match disk.remove(name) {
@@ -92,15 +136,6 @@ pub(crate) fn write<F: DiskFile>(file: &F, offset: u64, bytes: &[u8]) -> Result<
         at += bytes.len() as u64;
     }
     Ok(())
-}
-
-/// Reads a part of the content, unchecked.
-pub(crate) fn read_part<F: DiskFile>(
-    file: &F,
-    offset: u64,
-    into: &mut [u8],
-) -> Result<(), DiskError> {
-    file.read(HEADER as u64 + offset, into)
 }
 
 /// Reads all of the file and checks it; `None` where it isn't whole, or is of another cluster.

@@ -5,7 +5,7 @@ use sprag_paxos::{Slot, Snapshot};
 
 use crate::disk::{Disk, DiskError, DiskFile, Fault};
 use crate::identity::ClusterId;
-use crate::snapshots::file::{self, Header, INCOMING, NEW};
+use crate::snapshots::file::{self, Header, INCOMING, NEW, Stored};
 
 /// Work for the disk, from [`begin_save`](crate::Snapshots::begin_save) or
 /// [`begin_install`](crate::Snapshots::begin_install).
@@ -34,29 +34,12 @@ pub struct SnapshotDone<D: Disk> {
 }
 
 pub(crate) enum Outcome<F> {
-    /// With the content, where it came from another voter.
-    Durable(Stored<F>, Option<Vec<u8>>),
+    /// With the content.
+    Durable(Stored<F>, Vec<u8>),
     /// No room; nothing is left of it.
     NoRoom(DiskError),
     /// Not what its name says; nothing is left of it.
     Damaged(Snapshot),
-}
-
-/// A snapshot that is durable.
-pub(crate) struct Stored<F> {
-    pub(crate) snapshot: Snapshot,
-    pub(crate) is_installed: bool,
-    pub(crate) file: F,
-}
-
-impl<F> Stored<F> {
-    pub(crate) fn new(header: Header, file: F) -> Stored<F> {
-        Stored {
-            snapshot: header.snapshot,
-            is_installed: header.is_installed,
-            file,
-        }
-    }
 }
 
 impl<D: Disk> SnapshotJob<D> {
@@ -71,7 +54,7 @@ impl<D: Disk> SnapshotJob<D> {
         } = self;
         let removed = remove(&disk, &damaged);
         let outcome = removed.and_then(|()| match work {
-            Work::Save { through, content } => save(&disk, cluster, through, &content),
+            Work::Save { through, content } => save(&disk, cluster, through, content),
             Work::Install { snapshot, file } => install(&disk, cluster, snapshot, file),
         });
         let outcome = outcome.and_then(|outcome| {
@@ -88,18 +71,18 @@ fn save<D: Disk>(
     disk: &D,
     cluster: ClusterId,
     through: Slot,
-    content: &[u8],
+    content: Vec<u8>,
 ) -> Result<Outcome<D::File>, DiskError> {
     let header = Header {
         cluster,
-        snapshot: file::snapshot(through, content),
+        snapshot: file::snapshot(through, &content),
         is_installed: false,
     };
     let written = file::create(disk, NEW, header).and_then(|file| {
-        file::write(&file, 0, content)?;
+        file::write(&file, 0, &content)?;
         Ok(file)
     });
-    name(disk, NEW, header, written, None)
+    name(disk, NEW, header, written, content)
 }
 
 fn install<D: Disk>(
@@ -110,7 +93,7 @@ fn install<D: Disk>(
 ) -> Result<Outcome<D::File>, DiskError> {
     match file::read(&file, cluster)? {
         Some((header, content)) if header.snapshot == snapshot => {
-            name(disk, INCOMING, header, Ok(file), Some(content))
+            name(disk, INCOMING, header, Ok(file), content)
         }
         _ => {
             reach(Mark::SnapshotDamaged);
@@ -126,7 +109,7 @@ fn name<D: Disk>(
     from: &str,
     header: Header,
     written: Result<D::File, DiskError>,
-    content: Option<Vec<u8>>,
+    content: Vec<u8>,
 ) -> Result<Outcome<D::File>, DiskError> {
     let named = written.and_then(|file| {
         file.sync()?;
@@ -138,7 +121,8 @@ fn name<D: Disk>(
             if !planted(Bug::SnapshotCountedBeforeItsName) {
                 disk.sync_directory()?;
             }
-            Ok(Outcome::Durable(Stored::new(header, file), content))
+            let stored = Stored::new(header, file, &content);
+            Ok(Outcome::Durable(stored, content))
         }
         Err(error) if error.fault == Fault::Full => {
             // Half a snapshot would keep what is missing elsewhere.

@@ -82,6 +82,31 @@ pub(crate) fn the_log_may_be_trimmed_up_to_the_last_but_one_or_one_that_was_inst
     assert_eq!(trimmable, [0, 1, 3, 3, 4]);
 }
 
+pub(crate) fn parts_of_any_size_make_the_whole<D: Disk>(disk: &D) {
+    let mut snapshots = none(disk);
+    for (through, length) in (1..).zip([0_u64, 1, 4_095, 4_096, 4_097, 8_192, 9_000]) {
+        let whole: Vec<u8> = (0..length).map(|at| (at % 253) as u8).collect();
+        let job = snapshots.begin_save(Slot(through), whole.clone());
+        let done = job.unwrap().unwrap().run();
+        snapshots.finish(done).unwrap();
+        let newest = snapshots.newest().unwrap();
+        for bytes_max in [1, 1_000, 4_095, 4_096, 4_097, usize::MAX] {
+            let mut given = Vec::new();
+            loop {
+                let asked = (newest, given.len() as u64);
+                let chunk = snapshots.chunk(Some(asked), bytes_max).unwrap().unwrap();
+                assert_eq!((chunk.snapshot, chunk.offset), asked);
+                assert!(chunk.bytes.len() <= bytes_max);
+                if chunk.bytes.is_empty() {
+                    break;
+                }
+                given.extend(chunk.bytes);
+            }
+            assert!(given == whole, "{length} {bytes_max}");
+        }
+    }
+}
+
 pub(crate) fn one_that_comes_in_parts_is_installed_in_place_of_all<D: Disk>(disk: &D) {
     let mut giver = none(&SimulatedDisk::new(512, NoFaults));
     let snapshot = save(&mut giver, 30);

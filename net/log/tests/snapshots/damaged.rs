@@ -65,12 +65,19 @@ fn where_none_is_left_that_reaches_up_to_the_log_that_is_told() {
 
 #[test]
 fn one_that_goes_bad_while_it_is_fetched_is_given_to_nobody_any_more() {
+    for damage in DAMAGES {
+        one_that_goes_bad_while_it_is_fetched(damage);
+    }
+}
+
+fn one_that_goes_bad_while_it_is_fetched(damage: Damage) {
     let disk = made(512);
     let (mut snapshots, found) = opened(&disk, 0);
     let newest = found.unwrap().snapshot;
-    disk.damage(&file(12), 1, Damage::Unreadable);
-    assert!(snapshots.chunk(Some((newest, 0)), 100).unwrap().is_some());
-    assert_eq!(snapshots.chunk(Some((newest, 500)), 100), Ok(None));
+    // Behind the first 4,096 bytes of the content.
+    disk.damage(&file(12), 9, damage);
+    assert!(snapshots.chunk(Some((newest, 0)), 4_096).unwrap().is_some());
+    assert_eq!(snapshots.chunk(Some((newest, 4_095)), 2), Ok(None));
     let chunk = snapshots.chunk(Some((newest, 500)), 100).unwrap().unwrap();
     assert_eq!((chunk.snapshot.through, chunk.offset), (Slot(8), 0));
     assert_eq!(snapshots.newest(), Some(chunk.snapshot));

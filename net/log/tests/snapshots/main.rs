@@ -23,6 +23,7 @@ on_every_disk!(
     the_newest_two_are_kept,
     one_that_is_asked_for_is_kept_until_it_no_longer_is,
     the_log_may_be_trimmed_up_to_the_last_but_one_or_one_that_was_installed,
+    parts_of_any_size_make_the_whole,
     one_that_comes_in_parts_is_installed_in_place_of_all,
     what_comes_out_of_turn_changes_nothing,
     one_that_begins_anew_leaves_nothing_of_what_came_before,
@@ -45,7 +46,7 @@ fn what_the_disk_does_may_run_on_another_thread() {
 
 /// What the state is after a slot, as bytes.
 fn content(through: u64) -> Vec<u8> {
-    let length = 1_000 + through % 7 * 700;
+    let length = 1_000 + through % 7 * 800;
     (0..length).map(|at| (at * through / 8) as u8).collect()
 }
 
