@@ -147,11 +147,9 @@ impl Replica {
         if !is_durable {
             return;
         }
-        if snapshot.through <= self.decided() {
-            reach(Mark::SnapshotTooLate);
-            if !planted(Bug::OlderSnapshotRestored) {
-                return;
-            }
+        // It was told of everything one by one while the last piece was written.
+        if snapshot.through <= self.decided() && !planted(Bug::OlderSnapshotRestored) {
+            return;
         }
         reach(Mark::SnapshotInstalled);
         // It began to lead while the last piece was written. What others took further, it can't lead.

@@ -110,7 +110,7 @@ impl Plan {
             },
             snapshot_slots: chance.of(18).log_uniform(4, 512),
             save_ns: chance.of(20).log_uniform(100_000, 100_000_000),
-            chunk_bytes: chance.of(19).log_uniform(16, 1024) as usize,
+            chunk_bytes: chance.of(19).log_uniform(8, 512) as usize,
             keys: chance.of(13).between(1, 4),
             think_ns: chance.of(7).log_uniform(10_000, 10_000_000),
         }

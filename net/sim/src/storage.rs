@@ -337,14 +337,16 @@ impl World {
         }
         started.executor = Some(Executor::new(now_ns, replica));
         started.store = Some(Store::new(opened.log));
+        let trimmable = opened.snapshots.trimmable();
         started.snapshots = Some(opened.snapshots);
+        // It may have died before it could trim.
+        started.inbox.push_back(Input::Saved { trimmable });
         started.durable = Ticket::NONE;
         started.has_led = false;
         self.note(Happening::Started { voter });
         self.compare(node)?;
         self.look_at(node, true)?;
-        self.set_timer(node);
-        Ok(())
+        self.go(node)
     }
 }
 

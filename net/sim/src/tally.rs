@@ -91,13 +91,14 @@ impl Tally {
     }
 
     /// Whether enough nodes die there to ask for one. A canvasser has nothing to write, since it waits for its disk first; and
-    /// hardly ever anything to apply, which it would have to have asked for before.
+    /// hardly ever anything to apply, which it would have to have asked for before. Who leads takes no snapshot from others.
     pub fn is_wanted(point: &str, role: &str) -> bool {
-        let is_canvasser = Self::roles().nth(RoleName::Canvasser as usize) == Some(role);
-        !is_canvasser
-            || [Point::Sends, Point::Rests]
-                .map(Point::name)
-                .contains(&point)
+        let is = |name: RoleName| Self::roles().nth(name as usize) == Some(role);
+        if point == Point::Installs.name() {
+            return is(RoleName::Follower);
+        }
+        let rests = [Point::Sends, Point::Rests].map(Point::name);
+        !is(RoleName::Canvasser) || rests.contains(&point)
     }
 
     /// What their voters were doing: its columns.

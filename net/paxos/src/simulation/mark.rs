@@ -134,8 +134,6 @@ marks! {
     SnapshotInPieces = "snapshot in pieces",
     /// Another snapshot came than the one under way.
     SnapshotBegunAnew = "snapshot begun anew",
-    /// A snapshot was whole when as much was known to be decided.
-    SnapshotTooLate = "snapshot too late",
     /// A snapshot was installed.
     SnapshotInstalled = "snapshot installed",
     /// A candidate installed a snapshot.
