@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::chance::Chance;
 use crate::site;
+use crate::weather::Weather;
 
 macro_rules! classes {
     ($($(#[$meta:meta])* $name:ident = $text:literal, $weight:literal),* $(,)?) => {
@@ -67,6 +68,8 @@ classes! {
     DiskFull = "disk-full", 0.2,
     /// A write lands in another place than asked for.
     Misdirected = "misdirected", 0.05,
+    /// The power of several nodes goes at once.
+    Blackout = "blackout", 0.2,
     /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.
     BitRot = "bit-rot", 3.0,
     /// A node comes back with an empty disk.
@@ -120,8 +123,8 @@ impl fmt::Display for Strike {
 /// Where the faults come from.
 #[derive(Clone, Debug)]
 enum Source {
-    /// By class, the rate of each occasion.
-    Rates(Vec<f64>),
+    /// By class, the rate of each occasion now; and how that changes.
+    Rates { now: Vec<f64>, weather: Weather },
     /// These and no others.
     Script(BTreeSet<Strike>),
 }
@@ -140,11 +143,17 @@ struct State {
 }
 
 impl Faults {
-    /// By rates, one for each class, 0 to 1.
-    pub(crate) fn drawn(chance: Chance, rates: &[f64]) -> Self {
-        let rates = Class::ALL.iter().zip(rates);
-        let rates = rates.map(|(class, rate)| (class.weight() * rate).min(1.0));
-        Self::new(chance, Source::Rates(rates.collect()))
+    /// By rates, one for each class, 0 to 1, none of which storms raise above `most`.
+    pub(crate) fn drawn(chance: Chance, rates: &[f64], most: f64) -> Self {
+        let weighted = |rate: f64, class: &Class| (class.weight() * rate).min(1.0);
+        let classes = || Class::ALL.iter();
+        let rates = classes()
+            .zip(rates)
+            .map(|(class, rate)| weighted(*rate, class));
+        let most = classes().map(|class| weighted(most, class));
+        let weather = Weather::new(chance.of(u64::MAX), rates.collect(), most.collect());
+        let now = weather.at(0);
+        Self::new(chance, Source::Rates { now, weather })
     }
 
     /// As written.
@@ -167,6 +176,13 @@ impl Faults {
         self.0.borrow_mut().strike(class, site)
     }
 
+    /// The weather has had so many turns.
+    pub(crate) fn turn(&self, turns: u64) {
+        if let Source::Rates { now, weather } = &mut self.0.borrow_mut().source {
+            *now = weather.at(turns);
+        }
+    }
+
     /// Nothing strikes any more.
     pub(crate) fn end(&self) {
         self.0.borrow_mut().is_over = true;
@@ -183,8 +199,8 @@ impl State {
         if self.is_over {
             return None;
         }
-        if let Source::Rates(rates) = &self.source
-            && rates[class as usize] == 0.0
+        if let Source::Rates { now, .. } = &self.source
+            && now[class as usize] == 0.0
         {
             return None;
         }
@@ -199,7 +215,7 @@ impl State {
         let purpose = (class as u64) << 48 | (site as u64) << 32 | u64::from(occasion);
         let chance = self.chance.of(purpose);
         let strikes = match &self.source {
-            Source::Rates(rates) => chance.fraction() < rates[class as usize],
+            Source::Rates { now, .. } => chance.fraction() < now[class as usize],
             Source::Script(script) => script.contains(&strike),
         };
         if !strikes {

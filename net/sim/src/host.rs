@@ -7,7 +7,6 @@ use crate::ask::Reply;
 use crate::fault::Class;
 use crate::invariant::{Broken, Fact};
 use crate::node::{Input, Tick};
-use crate::tally::Point;
 use crate::trace::Happening;
 use crate::world::{Event, World};
 
@@ -90,10 +89,7 @@ impl World {
             };
             let effect = executor.poll();
             if let Some(chance) = self.faults.strike(Class::Crash, node) {
-                let point = Point::before(effect.as_ref(), self.nodes[node].syncing.is_some());
-                if let Some(role) = self.nodes[node].role() {
-                    self.tally.crashes[point as usize][role as usize] += 1;
-                }
+                self.count_death(node, effect.as_ref());
                 self.die(node, chance.below(2) == 0);
                 return Ok(());
             }

@@ -80,7 +80,7 @@ impl Network {
         }
         let again_ns = faults
             .strike(Class::Duplication, link)
-            .map(|chance| at_ns + chance.log_uniform(1, SECOND_NS));
+            .map(|chance| at_ns + chance.log_uniform(self.latency_ns, SECOND_NS));
         [Some(at_ns), again_ns]
     }
 

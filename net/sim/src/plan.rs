@@ -62,6 +62,9 @@ const RATE_LEAST: u64 = 100;
 const RATE_MOST: u64 = 300_000;
 
 impl Plan {
+    /// The highest rate that a class may have.
+    pub(crate) const RATE_MOST: f64 = RATE_MOST as f64 / 1e6;
+
     pub(crate) fn new(seed: u64, mix: &Mix, nodes: Option<usize>) -> Self {
         let chance = Chance::new(seed).of(0x504c_414e);
         let nodes =
