@@ -57,9 +57,9 @@ classes! {
     /// A node's power goes in the middle of something that it asks of its disk.
     PowerCut = "power-cut", 0.02,
     /// A sector that was written and not synced survives a power cut nevertheless, each on its own.
-    UnsyncedSurvives = "unsynced-survives", 2.0,
+    UnsyncedSurvives = "unsynced-survives", 20.0,
     /// A file that was made, renamed or removed, without a sync of the directory, stays so over a power cut.
-    NamesSurvive = "names-survive", 2.0,
+    NamesSurvive = "names-survive", 20.0,
     /// A sync fails, and what it should have synced is held for clean.
     FailedSync = "failed-sync", 0.02,
     /// A write is refused, or takes only a part.
@@ -67,11 +67,13 @@ classes! {
     /// There is no room for another file.
     DiskFull = "disk-full", 0.2,
     /// A write lands in another place than asked for.
-    Misdirected = "misdirected", 0.05,
+    Misdirected = "misdirected", 0.1,
     /// The power of several nodes goes at once.
     Blackout = "blackout", 0.2,
+    /// A node that has come to stand or to lead is cut off with less than half of the others, stands still, or dies.
+    Ousting = "ousting", 30.0,
     /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.
-    BitRot = "bit-rot", 3.0,
+    BitRot = "bit-rot", 10.0,
     /// A node comes back with an empty disk.
     LostDisk = "lost-disk", 0.5,
     /// A sync takes up to a second.
@@ -86,6 +88,9 @@ classes! {
 
 /// The numbers of occasions that each class is counted by: of a node, or of a link from a node to another.
 const SITES: usize = 16 * 16;
+
+/// No class strikes at more of its occasions than this, whatever its weight.
+const RATE_MOST: f64 = 0.8;
 
 /// One fault: the `occasion`-th time that `class` could strike at `site`, it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,7 +150,7 @@ struct State {
 impl Faults {
     /// By rates, one for each class, 0 to 1, none of which storms raise above `most`.
     pub(crate) fn drawn(chance: Chance, rates: &[f64], most: f64) -> Self {
-        let weighted = |rate: f64, class: &Class| (class.weight() * rate).min(1.0);
+        let weighted = |rate: f64, class: &Class| (class.weight() * rate).min(RATE_MOST);
         let classes = || Class::ALL.iter();
         let rates = classes()
             .zip(rates)

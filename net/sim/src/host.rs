@@ -4,6 +4,7 @@
 use sprag_paxos::{Effect, Message, NodeId, ProposeError, RoleName, Voter};
 
 use crate::ask::Reply;
+use crate::chance::Chance;
 use crate::fault::Class;
 use crate::invariant::{Broken, Fact};
 use crate::node::{Input, Tick};
@@ -79,6 +80,42 @@ impl World {
             self.tally.elections += 1;
         }
         self.nodes[node].has_led = leads;
+        self.may_oust(node);
+    }
+
+    /// Who has come to stand or to lead may not get far.
+    fn may_oust(&mut self, node: usize) {
+        let role = self.nodes[node].role();
+        let has_risen = role != self.nodes[node].was
+            && matches!(role, Some(RoleName::Candidate | RoleName::Recovering));
+        self.nodes[node].was = role;
+        if has_risen && let Some(chance) = self.faults.strike(Class::Ousting, node) {
+            let after_ns = chance
+                .of(0)
+                .log_uniform(self.plan.latency_ns, 4 * self.plan.election_ns);
+            let life = self.nodes[node].life;
+            self.after(after_ns, Event::Oust { node, life, chance });
+        }
+    }
+
+    /// The node is cut off, stands still, or dies.
+    pub(crate) fn oust(&mut self, node: usize, chance: Chance) {
+        match chance.of(1).below(4) {
+            0 => {
+                self.count_death(node, None);
+                self.die(node, chance.of(2).below(2) == 0);
+            }
+            1 if !self.nodes[node].is_paused => {
+                self.stand_still(node, chance.of(2).log_uniform(MILLISECOND_NS, SECOND_NS));
+            }
+            _ => {
+                let nodes = self.nodes.len();
+                let parted = self
+                    .network
+                    .part_from(self.now_ns, nodes, node, chance.of(2));
+                self.note_disturbance(parted);
+            }
+        }
     }
 
     /// Carries out all effects there are. Between any two the node may die, or stand still.

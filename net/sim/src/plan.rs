@@ -106,7 +106,7 @@ impl Plan {
                 4096
             },
             keys: chance.of(13).between(1, 4),
-            think_ns: chance.of(7).log_uniform(10_000, 10_000_000),
+            think_ns: chance.of(7).log_uniform(10_000, 40_000_000),
         }
     }
 }

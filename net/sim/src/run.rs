@@ -92,6 +92,7 @@ fn go(mut world: World, setup: &Setup, events_max: u64) -> Report {
     };
     let mut tally = world.tally.clone();
     tally.decided = world.frontier.0;
+    tally.lasted_ms = world.now_ns / 1_000_000;
     Report {
         failure,
         hash: world.trace.hash(),

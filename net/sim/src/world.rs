@@ -59,6 +59,12 @@ pub(crate) enum Event {
     Synced { node: usize, life: u32 },
     /// A node starts.
     Start { node: usize },
+    /// A node that came to stand or to lead is ousted.
+    Oust {
+        node: usize,
+        life: u32,
+        chance: Chance,
+    },
     /// Links and clocks have an occasion to go wrong.
     Disturb,
 }
@@ -227,6 +233,11 @@ impl World {
                     return self.synced(node);
                 }
             }
+            Event::Oust { node, life, chance } => {
+                if self.is_alive(node, life) && !self.is_calm() {
+                    self.oust(node, chance);
+                }
+            }
             Event::Start { node } => return self.start(node),
             Event::Disturb => {
                 if !self.is_calm() {
@@ -246,15 +257,7 @@ impl World {
             self.black_out(chance);
         }
         for disturbance in self.network.disturb(&self.faults, self.now_ns, nodes) {
-            let happening = match disturbance {
-                Disturbance::Parted { group, for_ns } => Happening::Parted { group, for_ns },
-                Disturbance::CutOff { from, to, for_ns } => Happening::CutOff {
-                    from: NodeId(from as u16),
-                    to: NodeId(to as u16),
-                    for_ns,
-                },
-            };
-            self.trace.note(self.now_ns, happening);
+            self.note_disturbance(disturbance);
         }
         for node in 0..nodes {
             if let Some(chance) = self.faults.strike(Class::ClockRate, node) {
@@ -275,6 +278,17 @@ impl World {
                 self.set_timer(node);
             }
         }
+    }
+
+    pub(crate) fn note_disturbance(&mut self, disturbance: Disturbance) {
+        self.note(match disturbance {
+            Disturbance::Parted { group, for_ns } => Happening::Parted { group, for_ns },
+            Disturbance::CutOff { from, to, for_ns } => Happening::CutOff {
+                from: NodeId(from as u16),
+                to: NodeId(to as u16),
+                for_ns,
+            },
+        });
     }
 
     /// The power goes, of all nodes or of some; and comes back, for all of them at once or as it may.
