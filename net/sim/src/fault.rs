@@ -45,7 +45,7 @@ classes! {
     /// A message comes late by up to a second.
     DelayTail = "delay-tail", 0.3,
     /// The nodes fall into two groups that hear nothing of each other.
-    Partition = "partition", 0.2,
+    Partition = "partition", 0.5,
     /// A node hears others and isn't heard by them, or is heard and hears nothing.
     OneWay = "one-way", 0.2,
     /// A link goes down and up, again and again.
@@ -67,10 +67,11 @@ classes! {
     /// There is no room for another file.
     DiskFull = "disk-full", 0.2,
     /// A write lands in another place than asked for.
-    Misdirected = "misdirected", 0.1,
+    Misdirected = "misdirected", 0.2,
     /// The power of several nodes goes at once.
     Blackout = "blackout", 0.2,
-    /// A node that has come to stand or to lead is cut off with less than half of the others, stands still, or dies.
+    /// A node that has come to stand or to lead is cut off with less than half of the others, stands still, or loses
+    /// its power, alone or with some others.
     Ousting = "ousting", 30.0,
     /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.
     BitRot = "bit-rot", 10.0,

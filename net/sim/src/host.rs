@@ -98,14 +98,15 @@ impl World {
         }
     }
 
-    /// The node is cut off, stands still, or dies.
+    /// The node is cut off, stands still, dies, or its power goes with that of others.
     pub(crate) fn oust(&mut self, node: usize, chance: Chance) {
-        match chance.of(1).below(4) {
+        match chance.of(1).below(5) {
             0 => {
                 self.count_death(node, None);
                 self.die(node, chance.of(2).below(2) == 0);
             }
-            1 if !self.nodes[node].is_paused => {
+            1 => self.black_out(chance.of(2), 1 << node),
+            2 if !self.nodes[node].is_paused => {
                 self.stand_still(node, chance.of(2).log_uniform(MILLISECOND_NS, SECOND_NS));
             }
             _ => {

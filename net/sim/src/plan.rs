@@ -67,8 +67,8 @@ impl Plan {
 
     pub(crate) fn new(seed: u64, mix: &Mix, nodes: Option<usize>) -> Self {
         let chance = Chance::new(seed).of(0x504c_414e);
-        let nodes =
-            nodes.unwrap_or_else(|| [3, 3, 3, 5, 5, 4, 7, 2, 1][chance.of(1).below(9) as usize]);
+        let nodes = nodes
+            .unwrap_or_else(|| [3, 3, 3, 5, 5, 5, 4, 7, 2, 1][chance.of(1).below(10) as usize]);
         let rates = Class::ALL.iter().map(|class| {
             let chance = chance.of(0x100 + *class as u64);
             let is_on = match mix {

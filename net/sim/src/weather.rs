@@ -18,7 +18,7 @@ pub(crate) struct Weather {
 }
 
 /// How much the rates are lowered in fair weather, and raised in a storm.
-const FAIR: f64 = 0.25;
+const FAIR: f64 = 0.5;
 const STORM: f64 = 32.0;
 
 impl Weather {
@@ -40,7 +40,7 @@ impl Weather {
             return self.rates.clone();
         };
         let chance = self.chance.of(3).of(spell);
-        let is_storm = chance.of(0).below(4) == 0;
+        let is_storm = chance.of(0).below(3) == 0;
         let rate = |class: &Class| {
             let index = *class as usize;
             let factor = match chance.of(1 + index as u64).below(2) {

@@ -254,7 +254,7 @@ impl World {
         let nodes = self.nodes.len();
         self.faults.turn(self.now_ns / DISTURB_NS);
         if let Some(chance) = self.faults.strike(Class::Blackout, 0) {
-            self.black_out(chance);
+            self.black_out(chance, 0);
         }
         for disturbance in self.network.disturb(&self.faults, self.now_ns, nodes) {
             self.note_disturbance(disturbance);
@@ -291,12 +291,14 @@ impl World {
         });
     }
 
-    /// The power goes, of all nodes or of some; and comes back, for all of them at once or as it may.
-    fn black_out(&mut self, chance: Chance) {
-        let group = match chance.of(1).below(2) {
-            0 => u64::MAX,
-            _ => chance.of(2).bits(),
-        };
+    /// The power goes, of all nodes or of some, those in `group` among them; and comes back, for all of them at once or as it
+    /// may.
+    pub(crate) fn black_out(&mut self, chance: Chance, group: u64) {
+        let group = group
+            | match chance.of(1).below(2) {
+                0 => u64::MAX,
+                _ => chance.of(2).bits(),
+            };
         let down_ns = chance.of(3).log_uniform(MILLISECOND_NS, SECOND_NS);
         for node in 0..self.nodes.len() {
             if group & 1 << node == 0 || self.nodes[node].executor.is_none() {

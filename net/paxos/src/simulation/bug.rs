@@ -82,7 +82,7 @@ bugs! {
     BallotReusedAfterRestart = "ballot-reused-after-restart",
     /// A Commit decides whatever was accepted in the slot, of another ballot too.
     CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
-    /// A ballot's round and its voter are made durable one after the other.
+    /// A ballot's voter and its round are made durable one after the other.
     BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
     /// A record that can't be read in the middle of the log is taken for its end.
     CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
