@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sprag_paxos::simulation::{Bug, Mark, planted, reach};
+use sprag_paxos::simulation::{Mark, reach};
 use sprag_paxos::{Slot, Snapshot};
 
 use crate::disk::{Disk, DiskError, Fault};
@@ -65,7 +65,6 @@ pub struct Snapshots<D: Disk> {
 
 /// What is known of a [`SnapshotJob`] until it is finished.
 struct UnderWay {
-    through: Slot,
     is_install: bool,
     /// What may be gone by now.
     replaced: Vec<Slot>,
@@ -196,11 +195,6 @@ impl<D: Disk> Snapshots<D> {
     /// nothing. The last, if it came from another voter: the log doesn't lead up to it. May go back, where one turns out
     /// to be damaged.
     pub fn trimmable(&self) -> Slot {
-        if planted(Bug::TrimBeforeSnapshotIsDurable)
-            && let Some(under_way) = &self.under_way
-        {
-            return under_way.through;
-        }
         match &self.stored[..] {
             [.., last] if last.is_installed => last.snapshot.through,
             [.., before, _] => before.snapshot.through,
@@ -228,11 +222,7 @@ impl<D: Disk> Snapshots<D> {
         let replaced = older.iter().map(|stored| stored.snapshot);
         let replaced = replaced.filter(|snapshot| Some(*snapshot) != asked);
         let replaced = replaced.map(|snapshot| snapshot.through).collect();
-        Ok(Some(self.begin(
-            through,
-            Work::Save { through, content },
-            replaced,
-        )))
+        Ok(Some(self.begin(Work::Save { through, content }, replaced)))
     }
 
     /// Takes bytes of a snapshot that comes from another voter, in order: those from `offset` on. Offset 0 begins it anew,
@@ -302,11 +292,7 @@ impl<D: Disk> Snapshots<D> {
         let file = incoming.file;
         let replaced = self.stored.iter().map(|stored| stored.snapshot.through);
         let replaced = replaced.collect();
-        Ok(Some(self.begin(
-            snapshot.through,
-            Work::Install { snapshot, file },
-            replaced,
-        )))
+        Ok(Some(self.begin(Work::Install { snapshot, file }, replaced)))
     }
 
     /// Takes what came of a job.
@@ -379,9 +365,8 @@ impl<D: Disk> Snapshots<D> {
         }))
     }
 
-    fn begin(&mut self, through: Slot, work: Work<D::File>, replaced: Vec<Slot>) -> SnapshotJob<D> {
+    fn begin(&mut self, work: Work<D::File>, replaced: Vec<Slot>) -> SnapshotJob<D> {
         self.under_way = Some(UnderWay {
-            through,
             is_install: matches!(work, Work::Install { .. }),
             replaced: replaced.clone(),
         });

@@ -88,6 +88,8 @@ pub(crate) struct Node {
     pub(crate) machine: Machine,
     /// Whether it led when it was last looked at.
     pub(crate) has_led: bool,
+    /// What its voter was doing then.
+    pub(crate) was: Option<RoleName>,
 }
 
 impl Node {
@@ -117,6 +119,7 @@ impl Node {
             waiting: BTreeMap::new(),
             machine: Machine::default(),
             has_led: false,
+            was: None,
         }
     }
 

@@ -66,6 +66,8 @@ const ROLES: [RoleName; 5] = [
 /// The counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// How long it was, of virtual time, in milliseconds.
+    pub lasted_ms: u64,
     /// Calls of clients.
     pub asked: u64,
     /// Those that were answered.

@@ -96,7 +96,6 @@ fn planted_bugs_are_found() {
         (Bug::SnapshotCountedBeforeItsName, Trouble::None),
         (Bug::SnapshotNotChecked, Trouble::None),
         (Bug::SnapshotNotChecked, Trouble::Damage),
-        (Bug::TrimBeforeSnapshotIsDurable, Trouble::None),
         (Bug::TrimBeforeSync, Trouble::None),
     ] {
         plant(Some(bug));

@@ -82,7 +82,7 @@ bugs! {
     BallotReusedAfterRestart = "ballot-reused-after-restart",
     /// A Commit decides whatever was accepted in the slot, of another ballot too.
     CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
-    /// A ballot's round and its voter are made durable one after the other.
+    /// A ballot's voter and its round are made durable one after the other.
     BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
     /// A record that can't be read in the middle of the log is taken for its end.
     CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
@@ -101,8 +101,6 @@ bugs! {
     SnapshotCountedBeforeItsName = "snapshot-counted-before-its-name",
     /// A snapshot is taken as it is found, or as it came from another voter, whatever its checksum says.
     SnapshotNotChecked = "snapshot-not-checked",
-    /// The log is trimmed up to a snapshot that is still being made.
-    TrimBeforeSnapshotIsDurable = "trim-before-snapshot-is-durable",
     /// A segment is written to before it is durable that there is one of its name.
     SegmentUsedBeforeItsName = "segment-used-before-its-name",
     /// What is found at a start is taken for durable: it may be in the system's cache only.

@@ -26,6 +26,7 @@ pub(crate) struct Summary {
     seeds: u64,
     failed: [u64; Kind::ALL.len()],
     events: Numbers,
+    lasted_ms: Numbers,
     elections: Numbers,
     decided: Numbers,
     restarts: Numbers,
@@ -48,6 +49,7 @@ impl Summary {
             seeds: 0,
             failed: [0; Kind::ALL.len()],
             events: Vec::new(),
+            lasted_ms: Vec::new(),
             elections: Vec::new(),
             decided: Vec::new(),
             restarts: Vec::new(),
@@ -69,6 +71,7 @@ impl Summary {
         }
         let tally = &report.tally;
         self.events.push(report.events);
+        self.lasted_ms.push(tally.lasted_ms);
         self.elections.push(tally.elections);
         self.decided.push(tally.decided);
         self.restarts.push(tally.restarts);
@@ -133,6 +136,7 @@ impl Summary {
         let mut table = Table::new(&["of each seed", ">median", ">least", ">most"]);
         let rows = [
             ("events", &mut self.events),
+            ("milliseconds", &mut self.lasted_ms),
             ("elections", &mut self.elections),
             ("slots decided", &mut self.decided),
             ("restarts", &mut self.restarts),
