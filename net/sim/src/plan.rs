@@ -103,8 +103,8 @@ impl Plan {
             page_bytes_max: chance.of(12).log_uniform(1, 1 << 14) as usize,
             log: LogOptions {
                 segment_bytes: 1 << chance.of(14).between(14, 18),
-                segments_max: usize::MAX,
-                slots_max: usize::MAX,
+                segments_max: bound(chance.of(21), 4, 64),
+                slots_max: bound(chance.of(22), 200, 5_000),
             },
             sector_bytes: if chance.of(15).below(2) == 0 {
                 512
@@ -117,6 +117,15 @@ impl Plan {
             keys: chance.of(13).between(1, 4),
             think_ns: chance.of(7).log_uniform(10_000, 40_000_000),
         }
+    }
+}
+
+/// None in half of the seeds.
+fn bound(chance: Chance, least: u64, most: u64) -> usize {
+    if chance.of(1).below(2) == 0 {
+        usize::MAX
+    } else {
+        chance.of(2).log_uniform(least, most) as usize
     }
 }
 

@@ -51,19 +51,26 @@ impl World {
     }
 
     /// Has what is written synced, if somebody waits for it and no sync is under way.
-    fn sync(&mut self, node: usize) {
+    pub(crate) fn sync(&mut self, node: usize) {
         let Some(store) = &mut self.nodes[node].store else {
             return;
         };
         match store.begin_sync() {
-            Ok(None) => self.keep_up(node),
-            Ok(Some(job)) => {
-                self.nodes[node].syncing = Some(job);
-                let takes_ns = self.sync_takes_ns(node);
-                let life = self.nodes[node].life;
-                self.after(takes_ns, Event::Synced { node, life });
+            Ok(job) => {
+                if job.is_some() {
+                    self.nodes[node].syncing = job;
+                    let takes_ns = self.sync_takes_ns(node);
+                    let life = self.nodes[node].life;
+                    self.after(takes_ns, Event::Synced { node, life });
+                }
                 self.keep_up(node);
             }
+            Err(LogError::Full { .. } | LogError::TooFar { .. }) => {
+                reach(Mark::LogFull);
+                self.make_room(node);
+            }
+            // Somebody may free some until the next try.
+            Err(LogError::DiskFull(_)) => reach(Mark::DiskFull),
             Err(_) => self.fail(node),
         }
     }
