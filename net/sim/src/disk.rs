@@ -115,7 +115,9 @@ impl NodeDisk {
         for number in 0..chance.of(0).log_uniform(1, 8) {
             let chance = chance.of(1 + number);
             let anywhere = names.get(chance.of(1).below(names.len() as u64) as usize);
-            let last = written.get(chance.of(1).below(written.len() as u64) as usize);
+            // The later the likelier.
+            let among = chance.of(6).below(written.len() as u64) + 1;
+            let last = written.get(chance.of(1).below(among) as usize);
             let (file, sector) = match (chance.of(5).below(2), last, anywhere) {
                 (0, Some((file, offset, bytes)), _) => {
                     let byte = offset + chance.of(2).below((*bytes).min(SECTOR_BYTES));
