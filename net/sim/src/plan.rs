@@ -44,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) latency_ns: u64,
     pub(crate) sync_ns: u64,
     pub(crate) election_ns: u64,
+    /// Who waits only so long for a leader, where the others wait for twice that: it comes to lead again and again.
+    pub(crate) eager: Option<usize>,
     pub(crate) beat_ns: u64,
     /// By node; in a quarter of the seeds not the same for all, as while a cluster is set up anew node by node.
     pub(crate) window_slots: Vec<u64>,
@@ -90,6 +92,8 @@ impl Plan {
             latency_ns: chance.of(4).log_uniform(20_000, 500_000),
             sync_ns: chance.of(5).log_uniform(20_000, 2_000_000),
             election_ns,
+            eager: (chance.of(18).below(3) == 0)
+                .then(|| chance.of(19).below(nodes as u64) as usize),
             beat_ns: election_ns / chance.of(8).between(3, 10),
             window_slots: windows(chance, nodes),
             batch_bytes_max: chance.of(10).log_uniform(1, 4096) as usize,
@@ -107,6 +111,16 @@ impl Plan {
             },
             keys: chance.of(13).between(1, 4),
             think_ns: chance.of(7).log_uniform(10_000, 40_000_000),
+        }
+    }
+}
+
+impl Plan {
+    /// How long a node waits for a leader, at least.
+    pub(crate) fn waits_ns(&self, node: usize) -> u64 {
+        match self.eager {
+            Some(eager) if eager != node => 2 * self.election_ns,
+            _ => self.election_ns,
         }
     }
 }

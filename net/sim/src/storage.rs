@@ -256,7 +256,7 @@ impl World {
         let options = Options {
             me: voter,
             configuration: configuration_of(&self.configuration, voter),
-            election_ns: self.plan.election_ns,
+            election_ns: self.plan.waits_ns(node),
             beat_ns: self.plan.beat_ns,
             window_slots: self.plan.window_slots[node],
             batch_bytes_max: self.plan.batch_bytes_max,

@@ -8,9 +8,9 @@ use super::{Fact, Invariant, Known};
 use crate::readable;
 
 /// What a voter can't forget any more.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Memory {
-    promised: Ballot,
+    promised: Option<Ballot>,
     /// By slot, the highest ballot accepted in.
     accepted: BTreeMap<Slot, Ballot>,
 }
@@ -32,14 +32,13 @@ impl Invariant for DurableFirst {
     fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Durable { voter, record } => {
-                let memory = self.memories.entry(voter).or_insert_with(|| Memory {
-                    promised: Ballot::NONE,
-                    accepted: BTreeMap::new(),
-                });
+                let memory = self.memories.entry(voter).or_default();
                 match record {
-                    Record::Promised(ballot) => memory.promised = memory.promised.max(*ballot),
+                    Record::Promised(ballot) => {
+                        memory.promised = memory.promised.max(Some(*ballot));
+                    }
                     Record::Accepted { slot, vote } => {
-                        memory.promised = memory.promised.max(vote.ballot);
+                        memory.promised = memory.promised.max(Some(vote.ballot));
                         let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
                         *accepted = vote.ballot.max(*accepted);
                     }
@@ -47,9 +46,17 @@ impl Invariant for DurableFirst {
                 }
                 Ok(())
             }
+            // The promise may be durable without the acceptance for which it was raised.
+            Fact::Started { replica } => {
+                let memory = self.memories.entry(replica.me()).or_default();
+                let promised = replica.acceptor().promised();
+                memory.promised = memory.promised.max(Some(promised));
+                Ok(())
+            }
             Fact::Sent { from, message } => {
                 let memory = self.memories.get(&from);
-                let promised = memory.map_or(Ballot::NONE, |memory| memory.promised);
+                let promised = memory.and_then(|memory| memory.promised);
+                let promised = promised.unwrap_or(Ballot::NONE);
                 let accepted = |slot| {
                     let accepted = memory.and_then(|memory| memory.accepted.get(&slot));
                     accepted.copied().unwrap_or(Ballot::NONE)
@@ -78,5 +85,62 @@ impl Invariant for DurableFirst {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sprag_paxos::{Configuration, DiskId, NodeId, Options, Recovered, Replica};
+
+    use super::*;
+    use crate::invariant::Votes;
+
+    #[test]
+    fn what_a_voter_starts_with_is_durable_and_what_comes_later_is_not_before_it_is_said() {
+        let voter = Voter {
+            node: NodeId(0),
+            disk: DiskId(7),
+        };
+        let configuration = Configuration::new(vec![voter]).unwrap();
+        let votes = Votes::default();
+        let known = Known {
+            configuration: configuration.clone(),
+            votes,
+        };
+        let ballot = |round| Ballot { round, voter };
+        let options = Options {
+            me: voter,
+            configuration,
+            election_ns: 20,
+            beat_ns: 5,
+            window_slots: 1,
+            batch_bytes_max: 1,
+            pending_bytes_max: 1,
+            page_bytes_max: 1,
+            seed: 0,
+        };
+        let recovered = Recovered {
+            promised: ballot(3),
+            ..Recovered::default()
+        };
+        let replica = &Replica::new(0, options, recovered).unwrap();
+        let mut invariant = DurableFirst::default();
+        let mut sends = |round, started: bool| {
+            if started {
+                invariant.look(&known, &Fact::Started { replica }).unwrap();
+            }
+            let message = &Message::Promise {
+                ballot: ballot(round),
+                from: Slot(1),
+                answers: Vec::new(),
+                next: None,
+                decided: Slot::NONE,
+            };
+            let from = voter;
+            invariant.look(&known, &Fact::Sent { from, message })
+        };
+        assert!(sends(3, false).is_err());
+        assert!(sends(3, true).is_ok());
+        assert!(sends(4, false).is_err());
     }
 }
