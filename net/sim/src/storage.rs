@@ -26,6 +26,12 @@ impl World {
         ticket: Ticket,
         record: Record,
     ) -> Result<(), Broken> {
+        let voter = self.nodes[node].voter;
+        let record_ref = &record;
+        self.look(Fact::Written {
+            voter,
+            record: record_ref,
+        })?;
         let Some(store) = &mut self.nodes[node].store else {
             return Ok(());
         };

@@ -1,8 +1,9 @@
-//! A promise or an acceptance leaves only when it is durable, with all that it tells.
+//! A promise or an acceptance leaves only when it is durable, with all that it tells; and that slots are decided is put on
+//! record only when what they hold is durable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sprag_paxos::{Answer, Ballot, Message, Record, Slot, Voter};
+use sprag_paxos::{Answer, Ballot, Entry, Message, Record, Slot, Voter};
 
 use super::{Fact, Invariant, Known};
 use crate::readable;
@@ -13,6 +14,19 @@ struct Memory {
     promised: Option<Ballot>,
     /// By slot, the highest ballot accepted in.
     accepted: BTreeMap<Slot, Ballot>,
+    /// By slot, what is on record there, durably.
+    held: BTreeMap<Slot, Entry>,
+    /// The slots in which something else is on its way there.
+    written: BTreeSet<Slot>,
+}
+
+/// What a record says that a slot holds.
+fn held(record: &Record) -> Option<(Slot, &Entry)> {
+    match record {
+        Record::Accepted { slot, vote } => Some((*slot, &vote.entry)),
+        Record::Learned { slot, entry } => Some((*slot, entry)),
+        Record::Promised(_) | Record::Decided(_) => None,
+    }
 }
 
 #[derive(Debug, Default)]
@@ -31,8 +45,26 @@ impl Invariant for DurableFirst {
 
     fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
+            Fact::Written { voter, record } => {
+                let memory = self.memories.entry(voter).or_default();
+                if let Some((slot, entry)) = held(record)
+                    && memory.held.get(&slot) != Some(entry)
+                {
+                    memory.written.insert(slot);
+                }
+                match (record, memory.written.first()) {
+                    (Record::Decided(decided), Some(first)) if first <= decided => Err(format!(
+                        "{voter} puts on record that everything up to {decided} is decided, and what {first} holds isn't durable"
+                    )),
+                    _ => Ok(()),
+                }
+            }
             Fact::Durable { voter, record } => {
                 let memory = self.memories.entry(voter).or_default();
+                if let Some((slot, entry)) = held(record) {
+                    memory.held.insert(slot, entry.clone());
+                    memory.written.remove(&slot);
+                }
                 match record {
                     Record::Promised(ballot) => {
                         memory.promised = memory.promised.max(Some(*ballot));
@@ -51,6 +83,7 @@ impl Invariant for DurableFirst {
                 let memory = self.memories.entry(replica.me()).or_default();
                 let promised = replica.acceptor().promised();
                 memory.promised = memory.promised.max(Some(promised));
+                memory.written.clear();
                 Ok(())
             }
             Fact::Sent { from, message } => {
