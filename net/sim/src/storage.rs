@@ -29,6 +29,12 @@ impl World {
         ticket: Ticket,
         record: Record,
     ) -> Result<(), Broken> {
+        let voter = self.nodes[node].voter;
+        let record_ref = &record;
+        self.look(Fact::Written {
+            voter,
+            record: record_ref,
+        })?;
         let Some(store) = &mut self.nodes[node].store else {
             return Ok(());
         };
@@ -307,9 +313,6 @@ impl World {
                 self.look(Fact::Durable { voter, record })?;
             }
         }
-        // Also where it was promised by accepting, and that did not survive.
-        let record = &Record::Promised(recovered.promised);
-        self.look(Fact::Durable { voter, record })?;
         let unknown = |answer: &Answer| matches!(answer, Answer::Unknown(_));
         if recovered.answers.values().any(unknown) {
             reach(Mark::StartedWithUnknowns);
@@ -319,7 +322,7 @@ impl World {
         let options = Options {
             me: voter,
             configuration: configuration_of(&self.configuration, voter),
-            election_ns: self.plan.election_ns,
+            election_ns: self.plan.waits_ns(node),
             beat_ns: self.plan.beat_ns,
             window_slots: self.plan.window_slots[node],
             batch_bytes_max: self.plan.batch_bytes_max,
