@@ -106,12 +106,12 @@ impl Replica {
         for (slot, entry) in (from.0..=u64::MAX).map(Slot).zip(entries) {
             if slot == self.decided().next() {
                 reach(Mark::Fetched);
-                self.learn(now_ns, slot, entry);
+                self.learn(now_ns, entry);
             } else if slot <= self.decided() {
                 reach(Mark::FetchedTwice);
                 if planted(Bug::FetchedTwiceDecidedTwice) {
                     self.learner.go_back_to(Slot(slot.0 - 1));
-                    self.learn(now_ns, slot, entry);
+                    self.learn(now_ns, entry);
                 }
             }
         }

@@ -9,7 +9,8 @@
 //!            a higher ballot; nothing for an election timeout; no quorum heard; its disk stands still
 //! ```
 //!
-//! This file has what is common: state, inputs, outputs. What the roles do is in `election`, `replication` and `catch_up`.
+//! This file has what is common: state, inputs, outputs. What is done is in `election`, `replication`, `catch_up` and
+//! `transfer`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +18,7 @@ use thiserror::Error;
 
 use crate::acceptor::Acceptor;
 use crate::ballot::Ballot;
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Page};
 use crate::catch_up::Fetching;
 use crate::configuration::VoterSet;
 use crate::effect::{Effect, Record, Ticket};
@@ -343,7 +344,7 @@ impl Replica {
                 next,
                 decided,
             } => {
-                let page = crate::candidate::Page {
+                let page = Page {
                     from: first,
                     answers,
                     next,

@@ -192,14 +192,13 @@ impl Replica {
         }
         let mut has_advanced = false;
         loop {
-            let slot = self.learner.decided().next();
             let Role::Leader(leader) = &mut self.role else {
                 return;
             };
             let Some(entry) = leader.take_chosen(&self.options.configuration) else {
                 break;
             };
-            self.learn(now_ns, slot, entry);
+            self.learn(now_ns, entry);
             has_advanced = true;
         }
         if has_advanced {
@@ -244,33 +243,30 @@ impl Replica {
                 }
             }
             self.learner.advance();
-            self.decide(now_ns, slot);
+            self.tell_host(now_ns);
         }
         true
     }
 
     /// The next slot is decided to hold `entry`.
-    pub(crate) fn learn(&mut self, now_ns: u64, slot: Slot, entry: Entry) {
-        if self
-            .acceptor
-            .vote(slot)
-            .is_some_and(|vote| vote.entry == entry)
-        {
+    pub(crate) fn learn(&mut self, now_ns: u64, entry: Entry) {
+        let slot = self.decided().next();
+        let vote = self.acceptor.vote(slot);
+        if vote.is_some_and(|vote| vote.entry == entry) {
             self.learner.advance();
         } else {
-            let record = Record::Learned {
-                slot,
-                entry: entry.clone(),
-            };
             if !planted(Bug::LearnedNotRecorded) {
-                self.persist(now_ns, record);
+                let entry = entry.clone();
+                self.persist(now_ns, Record::Learned { slot, entry });
             }
             self.learner.learn(entry);
         }
-        self.decide(now_ns, slot);
+        self.tell_host(now_ns);
     }
 
-    fn decide(&mut self, now_ns: u64, slot: Slot) {
+    /// One more slot is decided: the host is told.
+    fn tell_host(&mut self, now_ns: u64) {
+        let slot = self.decided();
         self.note_decided();
         if planted(Bug::DecidedRecordedBeforeDurable) {
             self.persist(now_ns, Record::Decided(slot));
