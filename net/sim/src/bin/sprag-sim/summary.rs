@@ -167,7 +167,7 @@ impl Summary {
     }
 
     fn print_deaths(&self, out: &mut dyn Write) -> io::Result<()> {
-        let roles = Tally::roles().map(|stage| format!(">{stage}"));
+        let roles = Tally::roles().map(|role| format!(">{role}"));
         let head: Vec<String> = ["died before".to_owned()]
             .into_iter()
             .chain(roles)
@@ -203,9 +203,9 @@ impl Summary {
             }
         }
         for (point, row) in Tally::points().zip(&self.deaths) {
-            for (stage, count) in Tally::roles().zip(row) {
-                if *count == 0 && Tally::is_wanted(point, stage) {
-                    lacks.push(format!("No node died before {point}, {stage}."));
+            for (role, count) in Tally::roles().zip(row) {
+                if *count == 0 && Tally::is_wanted(point, role) {
+                    lacks.push(format!("No node died before {point}, {role}."));
                 }
             }
         }
