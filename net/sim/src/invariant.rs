@@ -8,13 +8,15 @@ mod durable_first;
 mod one_value_per_ballot;
 mod own_ballots;
 mod promise_kept;
+mod proposals;
 mod safe_proposal;
 mod saved_first;
 mod votes;
 
 use sprag_paxos::{Configuration, Entry, Message, Record, Replica, Slot, Voter};
 
-pub(crate) use votes::Votes;
+use proposals::Proposals;
+use votes::Votes;
 
 /// Something that an invariant looks at.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +43,12 @@ pub(crate) enum Fact<'a> {
     Stepped { replica: &'a Replica },
 }
 
-/// What all of them know together: who votes, and what was voted for, durably.
+/// What all of them know together: who votes, what was voted for, durably, and what was proposed.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) configuration: Configuration,
     pub(crate) votes: Votes,
+    pub(crate) proposals: Proposals,
 }
 
 /// Something that must always hold.
@@ -79,21 +82,21 @@ pub(crate) struct Invariants {
 
 impl Invariants {
     pub(crate) fn new(configuration: Configuration) -> Self {
-        let votes = Votes::default();
         Self {
             known: Known {
                 configuration,
-                votes,
+                votes: Votes::default(),
+                proposals: Proposals::default(),
             },
             all: vec![
                 Box::new(decided_in_order::DecidedInOrder::default()),
                 Box::new(agreement::Agreement::default()),
                 Box::new(chosen::Chosen),
                 Box::new(durable_first::DurableFirst::default()),
-                Box::new(one_value_per_ballot::OneValuePerBallot::default()),
+                Box::new(one_value_per_ballot::OneValuePerBallot),
                 Box::new(own_ballots::OwnBallots::default()),
                 Box::new(promise_kept::PromiseKept::default()),
-                Box::new(safe_proposal::SafeProposal::default()),
+                Box::new(safe_proposal::SafeProposal),
                 Box::new(saved_first::SavedFirst::default()),
             ],
         }
@@ -105,6 +108,7 @@ impl Invariants {
                 .votes
                 .note(&self.known.configuration, voter, record);
         }
+        self.known.proposals.note(&fact);
         for invariant in &mut self.all {
             invariant.look(&self.known, &fact).map_err(|what| Broken {
                 invariant: invariant.name(),
