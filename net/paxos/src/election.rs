@@ -175,7 +175,7 @@ impl Replica {
                 if from != self.options.me {
                     reach(Mark::PrepareTwice);
                     self.wait_for_leader(now_ns);
-                    if self.is_unsynced(None) {
+                    if self.is_promise_unsynced() {
                         reach(Mark::PrepareTwiceBeforeDurable);
                         return;
                     }

@@ -12,7 +12,7 @@
 //! This file has what is common: state, inputs, outputs. What is done is in `election`, `replication`, `catch_up` and
 //! `transfer`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use thiserror::Error;
 
@@ -22,49 +22,16 @@ use crate::candidate::{Candidate, Page};
 use crate::catch_up::Fetching;
 use crate::configuration::VoterSet;
 use crate::effect::{Effect, Record, Ticket};
-use crate::entry::{Answer, Entry, Slot};
+use crate::entry::{Entry, Slot};
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::message::Message;
 use crate::options::{Options, OptionsError, WINDOW_SLOTS_MAX};
 use crate::random::Random;
+use crate::recovered::Recovered;
 use crate::simulation::{Bug, Mark, planted, reach};
 use crate::transfer::Incoming;
 use crate::voter::{NodeId, Voter};
-
-/// What a voter's disk gave back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
-    /// The last promise on record.
-    pub promised: Ballot,
-    /// What is known of each slot's vote.
-    pub answers: BTreeMap<Slot, Answer>,
-    /// What was learned last in a slot, and not accepted since.
-    pub learned: BTreeMap<Slot, Entry>,
-    /// Up to where everything is on record as decided, and can be read. Where more was on record, but some of it can't be
-    /// read, that more is decided must be off the record, durably, before the voter starts: it may accept something there
-    /// again, which would be taken for what was decided, the next time.
-    pub decided: Slot,
-    /// Up to where nothing is on record any more, since a snapshot holds it. All of that is decided.
-    pub trimmed: Slot,
-    /// What the state that the voter starts with holds: the last slot of the snapshot that it was made from, not below
-    /// `trimmed`. It may be above `decided`.
-    pub snapshot: Slot,
-}
-
-impl Default for Recovered {
-    /// A new disk's: nothing.
-    fn default() -> Self {
-        Self {
-            promised: Ballot::NONE,
-            answers: BTreeMap::new(),
-            learned: BTreeMap::new(),
-            decided: Slot::NONE,
-            trimmed: Slot::NONE,
-            snapshot: Slot::NONE,
-        }
-    }
-}
 
 /// Why nothing was proposed. Nothing will be, either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -162,7 +129,7 @@ pub struct Replica {
     /// The last that something waits for: what leaves rests on no later one, which may never be synced.
     pub(crate) last_urgent: Ticket,
     pub(crate) durable: Ticket,
-    /// What something waits for and isn't durable yet, ascending; and where it is an acceptance, of which slot.
+    /// What something waits for and isn't durable yet, ascending: promises, and acceptances with their slots.
     unsynced: VecDeque<(Ticket, Option<Slot>)>,
     /// What is decided, to be put on record once all of it is durable.
     hint: Option<(Ticket, Slot)>,
@@ -440,9 +407,14 @@ impl Replica {
         self.unsynced.len() >= UNSYNCED_MAX
     }
 
-    /// Whether the acceptance of `slot`, or where that is `None` a promise, still waits for the disk. Then so does the answer.
-    pub(crate) fn is_unsynced(&self, slot: Option<Slot>) -> bool {
-        self.unsynced.iter().any(|(_, of)| *of == slot)
+    /// Whether an acceptance of `slot` still waits for the disk. Then so does the answer.
+    pub(crate) fn is_acceptance_unsynced(&self, slot: Slot) -> bool {
+        self.unsynced.iter().any(|(_, of)| *of == Some(slot))
+    }
+
+    /// Whether a promise still waits for the disk. Then so does the answer.
+    pub(crate) fn is_promise_unsynced(&self) -> bool {
+        self.unsynced.iter().any(|(_, of)| of.is_none())
     }
 
     pub(crate) fn index_of(&self, voter: Voter) -> Option<usize> {

@@ -120,7 +120,7 @@ impl Replica {
             }
             Ok(is_new) => {
                 // An answer that still waits for the disk goes out by itself.
-                let is_answered = !is_new && self.is_unsynced(Some(slot));
+                let is_answered = !is_new && self.is_acceptance_unsynced(slot);
                 if is_new {
                     let entry = entry.clone();
                     let vote = Vote { ballot, entry };
