@@ -132,24 +132,28 @@ impl Replica {
                         Mark::AcceptTwice
                     });
                 }
-                let is_own = from == self.options.me;
-                let is_early = if is_own {
-                    planted(Bug::OwnVoteBeforeDurable)
-                } else {
-                    planted(Bug::AcceptedBeforeDurable)
-                };
-                let after = if is_early {
-                    Ticket::NONE
-                } else {
-                    self.last_urgent
-                };
                 if !is_answered {
+                    let after = self.own_acceptance(from);
                     self.send(after, from, Message::Accepted { ballot, slot });
                 }
-                if !is_own {
+                if from != self.options.me {
                     self.commit(now_ns, from, ballot, decided);
                 }
             }
+        }
+    }
+
+    /// What an Accepted to that voter rests on: that the acceptance is never forgotten.
+    fn own_acceptance(&self, to: Voter) -> Ticket {
+        let bug = if to == self.options.me {
+            Bug::OwnVoteBeforeDurable
+        } else {
+            Bug::AcceptedBeforeDurable
+        };
+        if planted(bug) {
+            Ticket::NONE
+        } else {
+            self.last_urgent
         }
     }
 
