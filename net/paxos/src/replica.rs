@@ -10,7 +10,7 @@
 //! ```
 //!
 //! This file has what is common: state, inputs, outputs. What is done is in `election`, `replication`, `catch_up` and
-//! `transfer`.
+//! `transfer`; what is named `on_` is done when a message of that name comes.
 
 use std::collections::VecDeque;
 
@@ -298,12 +298,12 @@ impl Replica {
         // What only a ballot's own voter may say, nobody else is believed.
         let is_own = |ballot: &Ballot| ballot.voter == from;
         match message {
-            Message::Canvass { ballot } if is_own(&ballot) => self.canvassed(now_ns, from, ballot),
-            Message::Aye { ballot } => self.aye(now_ns, index, ballot),
+            Message::Canvass { ballot } if is_own(&ballot) => self.on_canvass(now_ns, from, ballot),
+            Message::Aye { ballot } => self.on_aye(now_ns, index, ballot),
             Message::Prepare {
                 ballot,
                 from: first,
-            } if is_own(&ballot) => self.prepare(now_ns, from, ballot, first),
+            } if is_own(&ballot) => self.on_prepare(now_ns, from, ballot, first),
             Message::Promise {
                 ballot,
                 from: first,
@@ -317,32 +317,32 @@ impl Replica {
                     next,
                     decided,
                 };
-                self.promised(now_ns, index, ballot, page);
+                self.on_promise(now_ns, index, ballot, page);
             }
             Message::Accept {
                 ballot,
                 slot,
                 entry,
                 decided,
-            } if is_own(&ballot) => self.accept(now_ns, from, ballot, slot, &entry, decided),
-            Message::Accepted { ballot, slot } => self.accepted(now_ns, index, ballot, slot),
-            Message::Refused { ballot, promised } => self.refused(now_ns, ballot, promised),
+            } if is_own(&ballot) => self.on_accept(now_ns, from, ballot, slot, &entry, decided),
+            Message::Accepted { ballot, slot } => self.on_accepted(now_ns, index, ballot, slot),
+            Message::Refused { ballot, promised } => self.on_refused(now_ns, ballot, promised),
             Message::Commit { ballot, decided } if is_own(&ballot) => {
-                self.commit(now_ns, from, ballot, decided);
+                self.on_commit(now_ns, from, ballot, decided);
             }
             Message::Beat { ballot, decided } if is_own(&ballot) => {
-                if self.commit(now_ns, from, ballot, decided) {
+                if self.on_commit(now_ns, from, ballot, decided) {
                     self.send(Ticket::NONE, from, Message::Heard { ballot });
                 } else {
                     self.refuse(from, ballot);
                 }
             }
-            Message::Heard { ballot } => self.heard(now_ns, index, ballot),
-            Message::Fetch { from: first } => self.fetched(from, first),
+            Message::Heard { ballot } => self.on_heard(now_ns, index, ballot),
+            Message::Fetch { from: first } => self.on_fetch(from, first),
             Message::Entries {
                 from: first,
                 entries,
-            } => self.entries(now_ns, from, first, entries),
+            } => self.on_entries(now_ns, from, first, entries),
             Message::FetchChunk { snapshot, offset } => {
                 self.output(
                     Ticket::NONE,
@@ -356,7 +356,7 @@ impl Replica {
                 snapshot,
                 offset,
                 bytes,
-            } => self.chunk(now_ns, from, snapshot, offset, bytes),
+            } => self.on_chunk(now_ns, from, snapshot, offset, bytes),
             Message::Canvass { .. }
             | Message::Prepare { .. }
             | Message::Accept { .. }
@@ -395,7 +395,7 @@ impl Replica {
         }
     }
 
-    /// Up to `slot` it is on record by other means what is decided.
+    /// That everything up to `slot` is decided is on record by other means.
     pub(crate) fn take_back_hint(&mut self, slot: Slot) {
         self.hint = None;
         self.recorded = self.recorded.max(slot);

@@ -77,7 +77,8 @@ impl Replica {
         }
     }
 
-    pub(crate) fn accept(
+    /// A leader asks to accept `entry`.
+    pub(crate) fn on_accept(
         &mut self,
         now_ns: u64,
         from: Voter,
@@ -96,7 +97,7 @@ impl Replica {
                 Mark::AcceptWithDiskBehind
             });
             if from != self.options.me && ballot >= self.acceptor.promised() {
-                self.commit(now_ns, from, ballot, decided);
+                self.on_commit(now_ns, from, ballot, decided);
             }
             return;
         }
@@ -137,7 +138,7 @@ impl Replica {
                     self.send(after, from, Message::Accepted { ballot, slot });
                 }
                 if from != self.options.me {
-                    self.commit(now_ns, from, ballot, decided);
+                    self.on_commit(now_ns, from, ballot, decided);
                 }
             }
         }
@@ -180,13 +181,14 @@ impl Replica {
                     self.send(self.last_urgent, from, Message::Accepted { ballot, slot });
                 }
                 if !is_own {
-                    self.commit(now_ns, from, ballot, decided);
+                    self.on_commit(now_ns, from, ballot, decided);
                 }
             }
         }
     }
 
-    pub(crate) fn accepted(&mut self, now_ns: u64, index: usize, ballot: Ballot, slot: Slot) {
+    /// A voter accepted; what is chosen by that is decided.
+    pub(crate) fn on_accepted(&mut self, now_ns: u64, index: usize, ballot: Ballot, slot: Slot) {
         let Role::Leader(leader) = &mut self.role else {
             return;
         };
@@ -211,7 +213,7 @@ impl Replica {
     }
 
     /// The leader of `ballot` says that everything up to `decided` is decided; whether it may lead.
-    pub(crate) fn commit(
+    pub(crate) fn on_commit(
         &mut self,
         now_ns: u64,
         from: Voter,
@@ -335,7 +337,8 @@ impl Replica {
         self.pump(now_ns);
     }
 
-    pub(crate) fn heard(&mut self, now_ns: u64, index: usize, to: Ballot) {
+    /// A voter heard a beat.
+    pub(crate) fn on_heard(&mut self, now_ns: u64, index: usize, to: Ballot) {
         if let Role::Leader(leader) = &mut self.role
             && leader.ballot == to
         {

@@ -76,7 +76,7 @@ impl Replica {
     }
 
     /// A piece of a snapshot came.
-    pub(crate) fn chunk(
+    pub(crate) fn on_chunk(
         &mut self,
         now_ns: u64,
         of: Voter,
