@@ -25,6 +25,8 @@ pub(crate) enum Fact<'a> {
     Wanted { command: &'a [u8] },
     /// This left a voter.
     Sent { from: Voter, message: &'a Message },
+    /// A voter has this put on record.
+    Written { voter: Voter, record: &'a Record },
     /// This can't be forgotten any more.
     Durable { voter: Voter, record: &'a Record },
     /// A voter takes this for decided.
@@ -49,6 +51,16 @@ pub(crate) struct Known {
     pub(crate) configuration: Configuration,
     pub(crate) votes: Votes,
     pub(crate) proposals: Proposals,
+}
+
+impl Known {
+    fn new(configuration: Configuration) -> Self {
+        Self {
+            configuration,
+            votes: Votes::default(),
+            proposals: Proposals::default(),
+        }
+    }
 }
 
 /// Something that must always hold.
@@ -83,11 +95,7 @@ pub(crate) struct Invariants {
 impl Invariants {
     pub(crate) fn new(configuration: Configuration) -> Self {
         Self {
-            known: Known {
-                configuration,
-                votes: Votes::default(),
-                proposals: Proposals::default(),
-            },
+            known: Known::new(configuration),
             all: vec![
                 Box::new(decided_in_order::DecidedInOrder::default()),
                 Box::new(agreement::Agreement::default()),
