@@ -78,14 +78,7 @@ impl<D: Disk> Opening<D> {
                 header: segment::empty_header(made.layout, self.origin(made.generation)),
                 line: made.layout.body(),
             };
-            segments.push_back(Segment {
-                generation: made.generation,
-                file: made.file,
-                layout: made.layout,
-                count: 0,
-                synced: 0,
-                slot_max: Slot::NONE,
-            });
+            segments.push_back(made.into_segment());
         }
         let mut log = Log {
             disk: self.disk,
