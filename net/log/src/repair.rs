@@ -18,10 +18,14 @@ pub(crate) struct Repaired {
 
 /// Writes whatever differs from how a segment should be that holds the first `count` of the records that were found. If
 /// not all of it is proven durable, writes anew all there is from index `from` on, though it doesn't differ, and that
-/// nothing comes after. First in the front, then in the body, each synced: one cell of each record is whole at any time.
+/// nothing comes after. Each step is synced before the next:
 ///
-/// Before either, what isn't whole gets its cell where it belongs, and no sector there says any more that it is empty. What
-/// tells that a write went astray, and that it wasn't torn, may be taken away by what follows.
+/// 1. What isn't whole gets its cell where it belongs, and no sector there says any more that it is empty. What tells that
+///    a write went astray, and that it wasn't torn, may be taken away by what follows.
+/// 2. The records in the body, as they are. The system's cache may show one where it belongs though the disk has it
+///    elsewhere, behind the end or in the front, which are about to be written.
+/// 3. The front, which says what there is.
+/// 4. The body: the cells that were missing, and nothing after the last record, not even in its batch.
 pub(crate) fn repair<F: DiskFile>(
     scan: &Scan<F>,
     origin: Origin,
@@ -75,8 +79,10 @@ pub(crate) fn repair<F: DiskFile>(
     for (unit, bytes) in units.skip((line / UNIT_LINES) as usize) {
         segment::encode_empty_unit(origin, unit as u32, bytes);
     }
+    let (rest, anew) = (line / UNIT_LINES, anew / UNIT_LINES);
+    image.write_again(anew..rest)?;
     image.write(0..body, from.map_or(body, |from| from / UNIT_LINES))?;
-    image.write(body..end, anew / UNIT_LINES)?;
+    image.write(body..end, anew.max(rest))?;
     image.after.truncate(layout.header_bytes());
     Ok(Repaired {
         header: image.after,
@@ -105,6 +111,19 @@ impl<'a, F: DiskFile> Image<'a, F> {
 
     fn line_mut(&mut self, line: u32) -> &mut [u8] {
         &mut self.after[line as usize * CELL..][..CELL]
+    }
+
+    /// Writes `units` as they are; then syncs them.
+    fn write_again(&self, units: Range<u32>) -> Result<(), DiskError> {
+        if units.is_empty() {
+            return Ok(());
+        }
+        for unit in units {
+            let start = unit as usize * UNIT;
+            self.file
+                .write(start as u64, &self.before[start..][..UNIT])?;
+        }
+        self.file.sync()
     }
 
     /// Writes those of `units` that differ, and all from `anew` on; then syncs them.
