@@ -23,6 +23,15 @@ use crate::vote::VoteFile;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
+/// What room there is for a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// How many segments there may be.
+    segments_max: usize,
+    /// Up to where all is trimmed, once all of the batch is written.
+    trimmed: Slot,
+}
+
 /// A node's vote and its log, on a disk.
 ///
 /// Nothing that rests on a record may be said before a sync that was begun after its append has succeeded. Appends may
@@ -92,6 +101,11 @@ impl<D: Disk> Log<D> {
         self.synced
     }
 
+    /// How many segments hold what isn't trimmed: at most [`LogOptions::segments_max`].
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
     /// Why the log has stopped, if it has.
     pub fn stopped(&self) -> Option<&DiskError> {
         self.stopped.as_ref()
@@ -117,19 +131,52 @@ impl<D: Disk> Log<D> {
     /// Appends records, in one batch: one write for them, and one for their headers. They are not durable yet, but for
     /// what they promise, which is made durable first, as [`promise`](Self::promise) does it.
     ///
+    /// With [`Record::Trimmed`], which makes room, the log may grow beyond its bound of segments. The slots are forgotten
+    /// at once; their segments are given back by the upkeep after the record is durable. The snapshot must have been
+    /// durable before.
+    ///
     /// # Errors
     /// Before anything is written, and the log goes on: [`LogError::TooLarge`], [`LogError::Trimmed`],
     /// [`LogError::TooFar`], [`LogError::Full`], [`LogError::DiskFull`], and [`LogError::Busy`] while the upkeep under
     /// way makes the segment that is needed. [`LogError::Disk`], with which it has stopped.
     pub fn append(&mut self, records: &[Record]) -> Result<Position, LogError> {
+        self.append_within(records, self.room_for(records))
+    }
+
+    /// What room there is for `records`: what is trimmed among them makes more, wherever it stands.
+    pub(crate) fn room_for(&self, records: &[Record]) -> Room {
+        let trimmed = records.iter().filter_map(record::trimmed_slot).max();
+        Room {
+            segments_max: if trimmed.is_some() {
+                usize::MAX
+            } else {
+                self.options.segments_max
+            },
+            trimmed: trimmed.unwrap_or(Slot::NONE).max(self.slots.trimmed()),
+        }
+    }
+
+    /// Appends records, in one batch.
+    pub(crate) fn append_within(
+        &mut self,
+        records: &[Record],
+        room: Room,
+    ) -> Result<Position, LogError> {
         self.running()?;
-        let trimmed = self.slots.trimmed();
+        let mut trimmed = self.slots.trimmed();
         let slots_max = self.options.slots_max;
-        for slot in records.iter().filter_map(record::held_slot) {
+        for record in records {
+            if let Some(slot) = record::trimmed_slot(record) {
+                trimmed = trimmed.max(slot);
+            }
+            let Some(slot) = record::held_slot(record) else {
+                continue;
+            };
             if slot <= trimmed {
                 return Err(LogError::Trimmed { slot, trimmed });
             }
-            if slot.0 - trimmed.0 > slots_max as u64 {
+            if slot.0.saturating_sub(room.trimmed.0) > slots_max as u64 {
+                let trimmed = room.trimmed;
                 return Err(LogError::TooFar {
                     slot,
                     trimmed,
@@ -138,38 +185,10 @@ impl<D: Disk> Log<D> {
             }
         }
         let drafts = records.iter().filter_map(Draft::of);
-        self.make_room(drafts.clone(), self.options.segments_max)?;
+        self.make_room(drafts.clone(), room.segments_max)?;
         let promised = records.iter().map(record::promised);
         self.raise(promised.fold(Ballot::NONE, Ballot::max))?;
         self.write(drafts)
-    }
-
-    /// Says that a snapshot holds everything up to `slot`: the slots are forgotten, and their segments given back by
-    /// the upkeep after this is durable. The snapshot must be durable before, its file and its directory. To trim what
-    /// is trimmed does nothing.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append).
-    pub fn trim(&mut self, slot: Slot) -> Result<Position, LogError> {
-        self.running()?;
-        if slot <= self.slots.trimmed() {
-            return Ok(self.appended);
-        }
-        // The last segment stays, since it is written to.
-        let needed = |segment: &&Segment<D::File>| segment.slot_max > slot;
-        let first = self.segments.iter().find(needed).or(self.segments.back());
-        let first = first.map_or(0, |segment| segment.generation);
-        let draft = std::iter::once(Draft::trimmed(slot, first));
-        // At the bound too: it is what makes room.
-        self.make_room(draft.clone(), usize::MAX)?;
-        let position = self.write(draft)?;
-        self.slots.trim(slot);
-        self.decided = self.decided.max(slot);
-        self.trim = Some((position, first));
-        if planted(Bug::TrimBeforeSync) {
-            self.give_back(first);
-        }
-        Ok(position)
     }
 
     /// What the node knows of `slot`, read from the disk and checked.
@@ -256,7 +275,7 @@ impl<D: Disk> Log<D> {
                 bytes_max: u64::from(next.body_lines()) * CELL as u64,
             });
         }
-        if self.segments.len() >= segments_max {
+        if self.is_full(segments_max) {
             return Err(LogError::Full { segments_max });
         }
         if self.ready.is_none() {
@@ -268,16 +287,21 @@ impl<D: Disk> Log<D> {
         if let Some(ready) = self.ready.take() {
             self.header = segment::empty_header(ready.layout, self.origin(ready.generation));
             self.line = ready.layout.body();
-            self.segments.push_back(Segment {
-                generation: ready.generation,
-                file: ready.file,
-                layout: ready.layout,
-                count: 0,
-                synced: 0,
-                slot_max: Slot::NONE,
-            });
+            self.segments.push_back(ready.into_segment());
         }
         Ok(())
+    }
+
+    /// Whether there are so many segments that hold what isn't trimmed, and the oldest could be. What isn't decided can't
+    /// be, and may need just what is to be written next.
+    fn is_full(&self, segments_max: usize) -> bool {
+        let trimmed = self.slots.trimmed();
+        let segments = self.segments.iter();
+        let mut needed = segments.skip_while(|segment| segment.slot_max <= trimmed);
+        needed.clone().count() >= segments_max
+            && needed
+                .next()
+                .is_some_and(|oldest| oldest.slot_max <= self.decided)
     }
 
     /// Writes the drafts as one batch; there is room.
@@ -292,11 +316,11 @@ impl<D: Disk> Log<D> {
         let length = (lines as usize * CELL).next_multiple_of(UNIT);
         self.batch.clear();
         self.batch.resize(length, 0);
-        let mut segments = self.segments.iter_mut().rev();
-        let Some(last) = segments.next() else {
+        let Some((last, older)) = self.segments.make_contiguous().split_last_mut() else {
             return Ok(self.appended);
         };
-        let are_older_synced = segments.all(|segment| segment.synced == segment.count);
+        let mut synced = older.iter();
+        let are_older_synced = synced.all(|segment| segment.synced == segment.count);
         let proven = if are_older_synced { last.synced + 1 } else { 0 };
         let origin = Origin {
             identity: self.identity,
@@ -306,7 +330,18 @@ impl<D: Disk> Log<D> {
         let mut rest = &mut self.batch[..];
         let mut drafts = drafts.peekable();
         let mut line = self.line;
-        while let Some(draft) = drafts.next() {
+        let mut oldest_needed = None;
+        while let Some(mut draft) = drafts.next() {
+            if draft.kind == Kind::Trimmed {
+                self.slots.trim(draft.slot);
+                draft.slot = self.slots.trimmed();
+                let mut older = older.iter();
+                let needed = older.find(|segment| segment.slot_max > draft.slot);
+                // The last segment stays, since it is written to.
+                draft.ballot.round = needed.map_or(last.generation, |needed| needed.generation);
+                oldest_needed = Some(draft.ballot.round);
+                self.decided = self.decided.max(draft.slot);
+            }
             let cell = Cell {
                 checksum: 0,
                 previous: self.previous,
@@ -331,7 +366,7 @@ impl<D: Disk> Log<D> {
                 last.slot_max = last.slot_max.max(cell.slot);
                 self.slots.note(origin.generation, cell);
             } else if cell.kind == Kind::Decided {
-                self.decided = cell.slot;
+                self.decided = cell.slot.max(self.slots.trimmed());
             }
         }
         let units = first / UNIT_LINES..index.div_ceil(UNIT_LINES);
@@ -345,6 +380,12 @@ impl<D: Disk> Log<D> {
         written.map_err(|error| self.stop(error))?;
         self.line = line.next_multiple_of(UNIT_LINES);
         self.appended = Position(self.appended.0 + u64::from(index - first));
+        if let Some(oldest) = oldest_needed {
+            self.trim = Some((self.appended, oldest));
+            if planted(Bug::TrimBeforeSync) {
+                self.give_back(oldest);
+            }
+        }
         Ok(self.appended)
     }
 

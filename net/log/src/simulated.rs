@@ -280,8 +280,8 @@ impl SimulatedFile {
         // Somewhere that is no file: lost.
         let nowhere = (u64::MAX, 0);
         let misdirected = place.map(|place| {
-            // In this file, whatever its name is by now.
-            let inode = if place.file == *self.name {
+            // This very file may have another name by now.
+            let inode = if *place.file == *self.name {
                 Some(self.inode)
             } else {
                 state.names.get(&place.file).copied()

@@ -17,12 +17,15 @@ mod learner;
 mod message;
 mod options;
 mod random;
+mod recovered;
 mod replica;
 mod replication;
 pub mod simulation;
 mod slots;
+mod snapshot;
 #[cfg(test)]
 mod testing;
+mod transfer;
 mod voter;
 
 pub use acceptor::{Acceptor, TooLate};
@@ -35,5 +38,7 @@ pub use entry::{Answer, Entry, Slot, Vote};
 pub use executor::Executor;
 pub use message::Message;
 pub use options::{Options, OptionsError};
-pub use replica::{ProposeError, Recovered, Replica, RoleName};
+pub use recovered::Recovered;
+pub use replica::{ProposeError, Replica, RoleName};
+pub use snapshot::Snapshot;
 pub use voter::{DiskId, NodeId, Voter};

@@ -40,7 +40,12 @@ impl World {
             && self.nodes[node].executor.is_some()
             && let Some(input) = self.nodes[node].inbox.pop_front()
         {
+            let is_tick = matches!(input, Input::Tick);
             self.feed(node, input);
+            if is_tick {
+                // What found no room then may find some now.
+                self.sync(node);
+            }
             self.look_at(node, false)?;
             self.carry_out(node)?;
         }
@@ -56,6 +61,11 @@ impl World {
         match input {
             Input::Message { from, message } => executor.step(now_ns, from, message),
             Input::Persisted { ticket } => executor.persisted(now_ns, ticket),
+            Input::Saved { trimmable } => executor.trim(now_ns, trimmable),
+            Input::Received {
+                snapshot,
+                is_durable,
+            } => executor.received(now_ns, snapshot, is_durable),
             Input::Tick => executor.tick(now_ns),
             Input::Request { call, bytes } => match executor.propose(now_ns, &bytes) {
                 Ok(number) => {
@@ -151,13 +161,7 @@ impl World {
         let voter = self.nodes[node].voter;
         match effect {
             Effect::Persist { ticket, record } => self.persist(node, ticket, record)?,
-            Effect::Send { to, message } => {
-                self.look(Fact::Sent {
-                    from: voter,
-                    message: &message,
-                })?;
-                self.send(node, to, message);
-            }
+            Effect::Send { to, message } => self.send(node, to, message)?,
             Effect::Decided { slot, entry } => {
                 self.look(Fact::Decided {
                     voter,
@@ -171,7 +175,15 @@ impl World {
                     }
                 }
                 self.compare(node)?;
+                self.save_in_time(node);
             }
+            Effect::SendChunk { to, asked } => self.send_chunk(node, to, asked)?,
+            Effect::Receive {
+                snapshot,
+                offset,
+                bytes,
+            } => self.receive(node, snapshot, offset, &bytes),
+            Effect::Restore { snapshot } => self.restore(node, snapshot)?,
             Effect::SteppedDown { unproposed } => {
                 let waiting = std::mem::take(&mut self.nodes[node].waiting);
                 for (call, number) in waiting {
@@ -202,8 +214,13 @@ impl World {
         })
     }
 
-    fn send(&mut self, node: usize, to: Voter, message: Message) {
+    pub(crate) fn send(&mut self, node: usize, to: Voter, message: Message) -> Result<(), Broken> {
         let from = self.nodes[node].voter;
+        let fact = Fact::Sent {
+            from,
+            message: &message,
+        };
+        self.look(fact)?;
         let receiver = usize::from(to.node.0);
         let [first, second] = self.network.send(&self.faults, self.now_ns, node, receiver);
         if let Some(at_ns) = second {
@@ -213,6 +230,7 @@ impl World {
         if let Some(at_ns) = first {
             self.at(at_ns, Event::Message { to, from, message });
         }
+        Ok(())
     }
 
     /// The node stands still, between two effects, and goes on later.

@@ -24,13 +24,14 @@ mod run;
 mod script;
 mod shrink;
 mod site;
+mod snapshots;
 mod storage;
 mod tally;
 mod trace;
 mod weather;
 mod world;
 
-pub use failure::{Failure, Kind};
+pub use failure::{Failure, FailureKind};
 pub use fault::{Class, Strike};
 pub use invariant::Broken;
 pub use plan::{Mix, NODES_MAX};

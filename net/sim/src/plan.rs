@@ -55,6 +55,12 @@ pub(crate) struct Plan {
     pub(crate) page_bytes_max: usize,
     pub(crate) log: LogOptions,
     pub(crate) sector_bytes: usize,
+    /// After how many slots a node takes the next snapshot.
+    pub(crate) snapshot_slots: u64,
+    /// How long a disk writes a snapshot, beside its syncs.
+    pub(crate) save_ns: u64,
+    /// How many bytes of a snapshot go into a piece.
+    pub(crate) chunk_bytes: usize,
     /// How many registers and how many issuers clients ask for.
     pub(crate) keys: u64,
     pub(crate) think_ns: u64,
@@ -101,17 +107,29 @@ impl Plan {
             page_bytes_max: chance.of(12).log_uniform(1, 1 << 14) as usize,
             log: LogOptions {
                 segment_bytes: 1 << chance.of(14).between(14, 18),
-                segments_max: usize::MAX,
-                slots_max: usize::MAX,
+                segments_max: bound(chance.of(21), 4, 64),
+                slots_max: bound(chance.of(22), 200, 5_000),
             },
             sector_bytes: if chance.of(15).below(2) == 0 {
                 512
             } else {
                 4096
             },
+            snapshot_slots: chance.of(18).log_uniform(4, 512),
+            save_ns: chance.of(20).log_uniform(100_000, 100_000_000),
+            chunk_bytes: chance.of(19).log_uniform(8, 128) as usize,
             keys: chance.of(13).between(1, 4),
             think_ns: chance.of(7).log_uniform(10_000, 40_000_000),
         }
+    }
+}
+
+/// None in half of the seeds.
+fn bound(chance: Chance, least: u64, most: u64) -> usize {
+    if chance.of(1).below(2) == 0 {
+        usize::MAX
+    } else {
+        chance.of(2).log_uniform(least, most) as usize
     }
 }
 
@@ -123,10 +141,10 @@ impl Plan {
 }
 
 fn patience(chance: Chance, nodes: usize) -> Vec<u64> {
-    let differ = chance.of(18).below(3) == 0;
+    let differ = chance.of(23).below(3) == 0;
     let patience = |node| {
         if differ {
-            [1, 1, 2, 4][chance.of(19).of(node).below(4) as usize]
+            [1, 1, 2, 4][chance.of(24).of(node).below(4) as usize]
         } else {
             1
         }

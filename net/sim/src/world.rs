@@ -57,6 +57,10 @@ pub(crate) enum Event {
     GoOn { node: usize, life: u32 },
     /// The node's disk has done what it was asked to sync.
     Synced { node: usize, life: u32 },
+    /// The node's disk has a segment ready.
+    Ready { node: usize, life: u32 },
+    /// The node's disk has a snapshot.
+    Saved { node: usize, life: u32 },
     /// A node starts.
     Start { node: usize },
     /// A node that came to stand or to lead is ousted.
@@ -231,6 +235,16 @@ impl World {
             Event::Synced { node, life } => {
                 if self.is_alive(node, life) {
                     return self.synced(node);
+                }
+            }
+            Event::Ready { node, life } => {
+                if self.is_alive(node, life) {
+                    return self.ready(node);
+                }
+            }
+            Event::Saved { node, life } => {
+                if self.is_alive(node, life) {
+                    return self.saved(node);
                 }
             }
             Event::Oust { node, life, chance } => {

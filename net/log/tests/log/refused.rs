@@ -45,7 +45,10 @@ fn after_a_write_or_sync_that_failed_the_log_has_stopped() {
         assert_eq!(log.sync(), Err(stopped.clone()));
         assert_eq!(log.begin_sync().map(drop), Err(stopped.clone()));
         assert_eq!(log.promise(ballot(9)), Err(stopped.clone()));
-        assert_eq!(log.trim(Slot(1)), Err(stopped.clone()));
+        assert_eq!(
+            log.append(&[Record::Trimmed(Slot(1))]),
+            Err(stopped.clone())
+        );
         assert_eq!(log.read(Slot(1)), Err(stopped.clone()));
         assert_eq!(log.upkeep(), Err(stopped));
         let (_, recovered) = opened(&disk.cut_power());
@@ -70,6 +73,18 @@ fn a_disk_without_room_for_another_segment_is_told_before_anything_is_written() 
     log.append(&[noop(4, 1)]).unwrap();
     log.sync().unwrap();
     assert_eq!(opened(&disk.cut_power()).1.state.answers.len(), 4);
+}
+
+#[test]
+fn a_sync_that_found_no_room_has_failed_like_any_other() {
+    for operation in [Operation::Sync, Operation::SyncDirectory] {
+        let disk = SimulatedDisk::new(512, NoFaults);
+        let (mut log, _) = made(&disk);
+        disk.set_faults(Refuse(operation, Fault::Full));
+        let error = log.upkeep().unwrap_err();
+        assert!(matches!(error, LogError::Disk(_)), "{error}");
+        assert!(log.stopped().is_some());
+    }
 }
 
 #[test]

@@ -1,25 +1,11 @@
-//! The bugs that can be planted, each a mistake that somebody made or could make.
+//! The bugs that can be planted, each a mistake that somebody made or could make: in this crate, in the log on disk beneath
+//! it, or in the host that carries out its effects.
 
-macro_rules! bugs {
-    ($($(#[$meta:meta])* $name:ident = $text:literal),* $(,)?) => {
-        /// A bug that can be planted: one condition or line of the code changed. The simulator must find each.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Bug { $($(#[$meta])* $name),* }
+named! {
+    /// A bug that can be planted: one condition or line of the code changed. The simulator must find each. Named as on the
+    /// command line.
+    Bug:
 
-        impl Bug {
-            /// All of them.
-            pub const ALL: &[Bug] = &[$(Bug::$name),*];
-
-            /// Its name on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $(Bug::$name => $text),* }
-            }
-        }
-    };
-}
-
-bugs! {
     /// A promise that comes twice counts for another voter too.
     PromiseCountedTwice = "promise-counted-twice",
     /// A promise of an earlier ballot of the same candidate counts in this one.
@@ -95,6 +81,10 @@ bugs! {
     SyncRetried = "sync-retried",
     /// Segments are given back before it is durable that they are no longer needed.
     TrimBeforeSync = "trim-before-sync",
+    /// A snapshot counts as durable before it is durable that there is one of its name.
+    SnapshotCountedBeforeItsName = "snapshot-counted-before-its-name",
+    /// A snapshot is taken as it is found, or as it came from another voter, whatever its checksum says.
+    SnapshotNotChecked = "snapshot-not-checked",
     /// A segment is written to before it is durable that there is one of its name.
     SegmentUsedBeforeItsName = "segment-used-before-its-name",
     /// What is found at a start is taken for durable: it may be in the system's cache only.
@@ -113,6 +103,22 @@ bugs! {
     LearnedNotRecorded = "learned-not-recorded",
     /// That a slot is decided is put on record before what it holds is durable.
     DecidedRecordedBeforeDurable = "decided-recorded-before-durable",
+    /// A snapshot takes the place of a state that is further.
+    OlderSnapshotRestored = "older-snapshot-restored",
+    /// What was accepted above a snapshot is forgotten when that is installed.
+    AcceptedAboveASnapshotDropped = "accepted-above-a-snapshot-dropped",
+    /// What was accepted below a snapshot counts for what is decided there when that is installed.
+    AcceptedBelowASnapshotKept = "accepted-below-a-snapshot-kept",
+    /// A piece is taken for the next whatever snapshot it is of, and nobody looks at the whole.
+    ChunkOfAnotherSnapshotTaken = "chunk-of-another-snapshot-taken",
+    /// A voter with a newer snapshot than log takes only the log for decided.
+    SnapshotAheadOfTheLogForgotten = "snapshot-ahead-of-the-log-forgotten",
+    /// Everything that is decided is trimmed, also what comes after the snapshot.
+    TrimmedAheadOfTheSnapshot = "trimmed-ahead-of-the-snapshot",
+    /// Who asks for what is trimmed is told what comes after, as if that came next.
+    FetchSkipsTheTrimmed = "fetch-skips-the-trimmed",
+    /// A leader that asks to accept what is trimmed gets no answer.
+    AcceptOfTrimmedNotAnswered = "accept-of-trimmed-not-answered",
     /// A node votes whatever disk it has.
     StrangerCounted = "stranger-counted",
     /// A node that lost its disk votes on as if it remembered.

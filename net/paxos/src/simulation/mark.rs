@@ -1,25 +1,9 @@
-//! The states of the protocol that the simulator must reach.
+//! The states that the simulator must reach: of the protocol, of the log on disk beneath it, and of its host.
 
-macro_rules! marks {
-    ($($(#[$meta:meta])* $name:ident = $text:literal),* $(,)?) => {
-        /// A state of the protocol worth reaching.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Mark { $($(#[$meta])* $name),* }
+named! {
+    /// A state worth reaching. Named as in reports.
+    Mark:
 
-        impl Mark {
-            /// All of them.
-            pub const ALL: &[Mark] = &[$(Mark::$name),*];
-
-            /// Its name in reports.
-            pub fn name(self) -> &'static str {
-                match self { $(Mark::$name => $text),* }
-            }
-        }
-    };
-}
-
-marks! {
     /// A message came from a voter that the configuration doesn't name.
     Stranger = "a message of a stranger",
     /// A Canvass came of a ballot too low.
@@ -120,8 +104,36 @@ marks! {
     FetchOfUndecided = "fetch of the undecided",
     /// What was fetched came when the candidate led already.
     EntriesForALeader = "entries for a leader",
+    /// What was decided was forgotten, since a snapshot holds it.
+    Trimmed = "trimmed",
+    /// Something was asked for that only a snapshot holds.
+    FetchOfTrimmed = "fetch of the trimmed",
+    /// An Accept came for a slot that only a snapshot holds.
+    AcceptOfTrimmed = "accept of the trimmed",
+    /// A piece of a snapshot came twice, or out of turn.
+    ChunkTwice = "chunk twice",
+    /// A piece of a snapshot came when as much was known to be decided.
+    ChunkTooLate = "chunk too late",
+    /// A snapshot took more than a piece.
+    SnapshotInPieces = "snapshot in pieces",
+    /// Another snapshot came than the one under way.
+    SnapshotBegunAnew = "snapshot begun anew",
+    /// A snapshot was installed.
+    SnapshotInstalled = "snapshot installed",
+    /// A candidate installed a snapshot.
+    SnapshotInstalledByCandidate = "snapshot installed by a candidate",
+    /// A snapshot was installed over acceptances below it.
+    InstalledOverAcceptances = "snapshot installed over acceptances",
+    /// A snapshot was installed below acceptances above it.
+    InstalledBelowAcceptances = "snapshot installed below acceptances",
+    /// A voter started with a snapshot of more than its log knew to be decided.
+    StartedAheadOfTheLog = "started ahead of the log",
     /// A node's disk refused something, and the node stopped.
     DiskFailed = "disk failed",
+    /// A log had no room for what was to be written, before something was trimmed.
+    LogFull = "log full",
+    /// A disk had no room for another segment.
+    DiskFull = "disk full",
     /// The power went in the middle of something that the disk was asked.
     PowerCutInADiskOperation = "power cut in a disk operation",
     /// A disk refused while the node started.
@@ -136,6 +148,12 @@ marks! {
     DiskEmpty = "disk empty",
     /// A record was found that was never synced in full.
     TornRecord = "torn record",
+    /// A snapshot was found damaged.
+    SnapshotDamaged = "snapshot damaged",
+    /// The newest snapshot was damaged, and a start began with the one before.
+    OlderSnapshotUsed = "older snapshot used",
+    /// No snapshot was left that reached up to what was trimmed.
+    SnapshotLost = "snapshot lost",
     /// What could not be read any more was taken off the record as decided.
     DecidedTakenBack = "decided taken back",
 }

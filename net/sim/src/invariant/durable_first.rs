@@ -14,6 +14,8 @@ struct Memory {
     promised: Option<Ballot>,
     /// By slot, the highest ballot accepted in.
     accepted: BTreeMap<Slot, Ballot>,
+    /// Up to where a snapshot says what is decided: to accept there changes nothing.
+    saved: Option<Slot>,
     /// By slot, what is on record there, durably.
     held: BTreeMap<Slot, Entry>,
     /// The slots in which something else is on its way there.
@@ -25,7 +27,7 @@ fn held(record: &Record) -> Option<(Slot, &Entry)> {
     match record {
         Record::Accepted { slot, vote } => Some((*slot, &vote.entry)),
         Record::Learned { slot, entry } => Some((*slot, entry)),
-        Record::Promised(_) | Record::Decided(_) => None,
+        Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => None,
     }
 }
 
@@ -45,6 +47,11 @@ impl Invariant for DurableFirst {
 
     fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
+            Fact::Saved { voter, through } => {
+                let memory = self.memories.entry(voter).or_default();
+                memory.saved = memory.saved.max(Some(through));
+                Ok(())
+            }
             Fact::Written { voter, record } => {
                 let memory = self.memories.entry(voter).or_default();
                 if let Some((slot, entry)) = held(record)
@@ -74,7 +81,7 @@ impl Invariant for DurableFirst {
                         let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
                         *accepted = vote.ballot.max(*accepted);
                     }
-                    Record::Learned { .. } | Record::Decided(_) => {}
+                    Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => {}
                 }
                 Ok(())
             }
@@ -105,7 +112,11 @@ impl Invariant for DurableFirst {
                         };
                         promised >= *ballot && answers.iter().all(is_durable)
                     }
-                    Message::Accepted { ballot, slot } => accepted(*slot) >= *ballot,
+                    Message::Accepted { ballot, slot } => {
+                        let saved = memory.and_then(|memory| memory.saved);
+                        let is_decided = Some(*slot) <= saved && promised >= *ballot;
+                        is_decided || accepted(*slot) >= *ballot
+                    }
                     _ => true,
                 };
                 if is_durable {
@@ -126,7 +137,6 @@ mod tests {
     use sprag_paxos::{Configuration, DiskId, NodeId, Options, Recovered, Replica};
 
     use super::*;
-    use crate::invariant::Votes;
 
     #[test]
     fn what_a_voter_starts_with_is_durable_and_what_comes_later_is_not_before_it_is_said() {
@@ -135,11 +145,7 @@ mod tests {
             disk: DiskId(7),
         };
         let configuration = Configuration::new(vec![voter]).unwrap();
-        let votes = Votes::default();
-        let known = Known {
-            configuration: configuration.clone(),
-            votes,
-        };
+        let known = Known::new(configuration.clone());
         let ballot = |round| Ballot { round, voter };
         let options = Options {
             me: voter,

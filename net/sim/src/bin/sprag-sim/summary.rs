@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use sprag_paxos::simulation::Mark;
-use sprag_sim::{Kind, Mix, Report, Setup, Tally};
+use sprag_sim::{FailureKind, Mix, Report, Setup, Tally};
 
 use crate::table::{Table, percent};
 use crate::verdict::Verdict;
@@ -24,12 +24,14 @@ pub(crate) struct Summary {
     /// Whether all faults are on and no bug is planted: what isn't reached then never is.
     is_default: bool,
     seeds: u64,
-    failed: [u64; Kind::ALL.len()],
+    failed: [u64; FailureKind::ALL.len()],
     events: Numbers,
     lasted_ms: Numbers,
     elections: Numbers,
     decided: Numbers,
     restarts: Numbers,
+    snapshots: Numbers,
+    installed: Numbers,
     asked: Numbers,
     answered: u64,
     marks: Vec<u64>,
@@ -45,12 +47,14 @@ impl Summary {
             from,
             is_default,
             seeds: 0,
-            failed: [0; Kind::ALL.len()],
+            failed: [0; FailureKind::ALL.len()],
             events: Vec::new(),
             lasted_ms: Vec::new(),
             elections: Vec::new(),
             decided: Vec::new(),
             restarts: Vec::new(),
+            snapshots: Vec::new(),
+            installed: Vec::new(),
             asked: Vec::new(),
             answered: 0,
             marks: vec![0; Mark::ALL.len()],
@@ -71,6 +75,8 @@ impl Summary {
         self.elections.push(tally.elections);
         self.decided.push(tally.decided);
         self.restarts.push(tally.restarts);
+        self.snapshots.push(tally.snapshots);
+        self.installed.push(tally.installed);
         self.asked.push(tally.asked);
         self.answered += tally.answered;
         for (count, mark) in self.marks.iter_mut().zip(Mark::ALL) {
@@ -98,7 +104,7 @@ impl Summary {
         for lack in &lacks {
             writeln!(out, "{lack}")?;
         }
-        let kinds = Kind::ALL.iter().zip(self.failed);
+        let kinds = FailureKind::ALL.iter().zip(self.failed);
         let verdict = kinds
             .filter(|(_, count)| *count > 0)
             .map(|(kind, _)| Verdict::from(*kind))
@@ -108,7 +114,7 @@ impl Summary {
             } else {
                 Verdict::TooRough
             });
-        let failed: Vec<String> = Kind::ALL
+        let failed: Vec<String> = FailureKind::ALL
             .iter()
             .zip(self.failed)
             .map(|(kind, count)| format!("{} {count}", kind.name()))
@@ -134,6 +140,8 @@ impl Summary {
             ("elections", &mut self.elections),
             ("slots decided", &mut self.decided),
             ("restarts", &mut self.restarts),
+            ("snapshots", &mut self.snapshots),
+            ("snapshots installed", &mut self.installed),
             ("calls", &mut self.asked),
         ];
         for (name, numbers) in rows {
@@ -159,7 +167,7 @@ impl Summary {
     }
 
     fn print_deaths(&self, out: &mut dyn Write) -> io::Result<()> {
-        let roles = Tally::roles().map(|stage| format!(">{stage}"));
+        let roles = Tally::roles().map(|role| format!(">{role}"));
         let head: Vec<String> = ["died before".to_owned()]
             .into_iter()
             .chain(roles)
@@ -195,9 +203,9 @@ impl Summary {
             }
         }
         for (point, row) in Tally::points().zip(&self.deaths) {
-            for (stage, count) in Tally::roles().zip(row) {
-                if *count == 0 && Tally::is_wanted(point, stage) {
-                    lacks.push(format!("No node died before {point}, {stage}."));
+            for (role, count) in Tally::roles().zip(row) {
+                if *count == 0 && Tally::is_wanted(point, role) {
+                    lacks.push(format!("No node died before {point}, {role}."));
                 }
             }
         }
