@@ -281,6 +281,28 @@ fn a_misdirected_write_is_where_it_should_be_until_the_power_goes() {
 }
 
 #[test]
+fn a_write_misdirected_within_its_file_lands_there_though_the_file_was_renamed() {
+    struct Misdirect;
+    impl DiskFaults for Misdirect {
+        fn misdirects(&mut self, file: &str, offset: u64, _: u64) -> Option<Place> {
+            let (file, elsewhere) = (file.to_owned(), 512);
+            (offset == 0).then_some(Place {
+                file,
+                offset: elsewhere,
+            })
+        }
+    }
+    let disk = SimulatedDisk::new(512, Misdirect);
+    let file = disk.create("a", 1_024).unwrap();
+    disk.rename("a", "b").unwrap();
+    disk.sync_directory().unwrap();
+    file.write(0, &[1; 512]).unwrap();
+    file.sync().unwrap();
+    let file = disk.cut_power().open("b").unwrap();
+    assert_eq!((read(&file, 0, 1)[0], read(&file, 512, 1)[0]), (0, 1));
+}
+
+#[test]
 fn damage_is_read_until_it_is_written_over() {
     let disk = SimulatedDisk::new(512, NoFaults);
     let file = disk.create("a", 1_024).unwrap();
