@@ -271,21 +271,17 @@ impl SimulatedFile {
     /// Writes what the disk takes.
     fn take(&self, state: &mut State, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let size = state.sector;
-        let place =
-            self.disk
-                .shared
-                .faults
-                .borrow_mut()
-                .misdirects(&self.name, offset, bytes.len() as u64);
+        // It may have another name by now than when it was opened.
+        let mut names = state.names.iter();
+        let name = names.find(|(_, inode)| **inode == self.inode);
+        let name = name.map_or(&*self.name, |(name, _)| name);
+        let mut faults = self.disk.shared.faults.borrow_mut();
+        let place = faults.misdirects(name, offset, bytes.len() as u64);
+        drop(faults);
         // Somewhere that is no file: lost.
         let nowhere = (u64::MAX, 0);
         let misdirected = place.map(|place| {
-            // This very file may have another name by now.
-            let inode = if *place.file == *self.name {
-                Some(self.inode)
-            } else {
-                state.names.get(&place.file).copied()
-            };
+            let inode = state.names.get(&place.file).copied();
             inode.map_or(nowhere, |inode| (inode, place.offset / size as u64))
         });
         let inode = self.inode(state, Operation::Write)?;

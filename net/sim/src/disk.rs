@@ -207,7 +207,7 @@ impl DiskFaults for Hook {
         self.damage.set(Damaged::Astray(0));
         Some(Place {
             file: file.to_owned(),
-            offset: chance.below(ASTRAY_BYTES_MAX),
+            offset: chance.below(ASTRAY_BYTES_MAX - bytes + 1),
         })
     }
 
