@@ -92,6 +92,11 @@ impl<D: Disk> Log<D> {
         self.synced
     }
 
+    /// How many segments hold what isn't trimmed: at most [`LogOptions::segments_max`].
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
     /// Why the log has stopped, if it has.
     pub fn stopped(&self) -> Option<&DiskError> {
         self.stopped.as_ref()

@@ -8,6 +8,7 @@ use crate::disk::Disk;
 use crate::error::LogError;
 use crate::log::{Log, Position};
 use crate::sync::{SyncDone, SyncJob};
+use crate::upkeep::{Upkeep, UpkeepDone};
 
 /// A ticket that isn't reported yet.
 #[derive(Debug)]
@@ -85,18 +86,43 @@ impl<D: Disk> Store<D> {
         self.durable
     }
 
-    /// Writes what has come and begins a sync, if one is waited for and none is under way; see [`Log::begin_sync`].
+    /// Writes what has come and begins a sync, if one is waited for and none is under way; see [`Log::begin_sync`]. `None`
+    /// also while the segment that is needed is being made: to be called again when that is finished.
     ///
     /// # Errors
-    /// As [`Log::append`], after which nothing is reported any more; [`LogError::Stopped`].
+    /// As [`Log::append`], but for [`LogError::Busy`]; [`LogError::Stopped`]. What was refused for want of room is kept,
+    /// and written by a later call.
     pub fn begin_sync(&mut self) -> Result<Option<SyncJob<D::File>>, LogError> {
         if !self.wants_sync || self.log.is_syncing {
             return Ok(None);
         }
-        self.wants_sync = false;
-        let records = std::mem::take(&mut self.records);
-        self.append(&records)?;
-        self.log.begin_sync()
+        let mut records = std::mem::take(&mut self.records);
+        let before = self.log.appended();
+        let appended = self.append(&records);
+        records.drain(..(self.log.appended().0 - before.0) as usize);
+        self.wants_sync = !records.is_empty();
+        self.records = records;
+        match appended {
+            Err(LogError::Busy(_)) => Ok(None),
+            Err(error) => Err(error),
+            Ok(()) => self.log.begin_sync(),
+        }
+    }
+
+    /// What makes the next segment ready; see [`Log::begin_upkeep`].
+    ///
+    /// # Errors
+    /// [`LogError::Stopped`].
+    pub fn begin_upkeep(&mut self) -> Result<Option<Upkeep<D>>, LogError> {
+        self.log.begin_upkeep()
+    }
+
+    /// Takes what came of that.
+    ///
+    /// # Errors
+    /// As [`Log::finish_upkeep`].
+    pub fn finish_upkeep(&mut self, done: UpkeepDone<D>) -> Result<(), LogError> {
+        self.log.finish_upkeep(done)
     }
 
     /// In one batch, or in as few as a segment has room for.
