@@ -201,6 +201,11 @@ impl Client {
         }
     }
 
+    /// Who leads, as far as is known: whom the next operation asks first.
+    pub fn leader(&self) -> NodeId {
+        self.0.leader()
+    }
+
     /// Has an operation carried out: asks one node after another as long as nothing was done.
     async fn run(&self, kind: OperationKind, deadline: Instant) -> Result<Answered, ClientError> {
         let operation = Operation { kind: Some(kind) };

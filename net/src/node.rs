@@ -343,7 +343,7 @@ impl Node {
             let Some(job) = host.begin_sync()? else {
                 break;
             };
-            if has_more && !self.is_in_upkeep {
+            if has_more && !self.is_in_upkeep && std::env::var_os("SPRAG_INLINE").is_none() {
                 self.is_syncing = true;
                 self.give(Job::Sync(job))?;
             } else {
@@ -440,7 +440,7 @@ impl Node {
             configuration: Configuration::new(voters.to_vec())?,
             election_ns: nanoseconds(options.election),
             beat_ns: nanoseconds(options.beat),
-            window_slots: WINDOW_SLOTS,
+            window_slots: std::env::var("SPRAG_WINDOW").map_or(WINDOW_SLOTS, |t| t.parse().unwrap()),
             batch_bytes_max: BATCH_BYTES_MAX,
             pending_bytes_max: PENDING_BYTES_MAX,
             page_bytes_max: PAGE_BYTES_MAX,

@@ -1,6 +1,12 @@
 //! A cluster of real processes on this machine, for tests and for the bench.
 
-#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test uses some of it, as a module of its own"
+)]
+
+pub mod load;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -146,12 +152,25 @@ impl Cluster {
 
     /// One with the certificate in that directory.
     pub fn client_with(&self, certificates: &Path, timeout: Duration) -> Client {
+        self.maker(certificates, timeout)()
+    }
+
+    /// What makes such clients.
+    pub fn maker(
+        &self,
+        certificates: &Path,
+        timeout: Duration,
+    ) -> impl Fn() -> Client + Send + use<> {
         let nodes = (1..).zip(&self.addresses);
         let nodes: BTreeMap<_, _> = nodes
             .map(|(node, address)| (NodeId(node), address.to_string()))
             .collect();
-        let credentials = Credentials::read(certificates, Role::Client).unwrap();
-        Client::new(ClientOptions { nodes, timeout }, &credentials).unwrap()
+        let certificates = certificates.to_owned();
+        move || {
+            let nodes = nodes.clone();
+            let credentials = Credentials::read(&certificates, Role::Client).unwrap();
+            Client::new(ClientOptions { nodes, timeout }, &credentials).unwrap()
+        }
     }
 }
 
