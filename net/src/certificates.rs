@@ -182,10 +182,7 @@ pub(crate) fn random() -> Result<u64, CertificatesError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn read_certificate(
-    path: &Path,
-    name: &str,
-) -> Result<CertificateDer<'static>, CertificatesError> {
+fn read_certificate(path: &Path, name: &str) -> Result<CertificateDer<'static>, CertificatesError> {
     read(
         &certificate_path(path, name),
         CertificateDer::from_pem_slice,

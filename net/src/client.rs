@@ -337,9 +337,7 @@ impl Shared {
                 reason: not_done.reason,
                 is_final: not_done.is_final,
             },
-            Ok(Ok(Outcome::Unknown(_))) => {
-                Try::Unknown(format!("node {} leads no longer", node.0))
-            }
+            Ok(Ok(Outcome::Unknown(_))) => Try::Unknown(format!("node {} leads no longer", node.0)),
             Ok(Err(_)) => Try::Unknown(format!("the connection with node {} broke", node.0)),
             Err(_) => {
                 link.with_waiting(|waiting| waiting.remove(&id));

@@ -151,9 +151,7 @@ impl Host {
                 self.commands += 1;
                 Ok(proposal)
             }
-            Err(ProposeError::NotLeader { leader }) => {
-                Err(not_done(leader, String::new(), false))
-            }
+            Err(ProposeError::NotLeader { leader }) => Err(not_done(leader, String::new(), false)),
             Err(error @ ProposeError::Overloaded { .. }) => {
                 Err(not_done(Some(me), error.to_string(), false))
             }

@@ -67,11 +67,10 @@ pub(crate) async fn dial(shared: Arc<Shared>, node: NodeId, address: String, see
 async fn attempt(shared: &Shared, node: NodeId, address: &str) -> Option<Connection> {
     let name = Role::Node(node).name(shared.credentials.cluster);
     let mut addresses = lookup_host(address).await.ok()?;
-    let connecting = shared.endpoint.connect_with(
-        shared.dialling.clone(),
-        addresses.next()?,
-        &name,
-    );
+    let connecting =
+        shared
+            .endpoint
+            .connect_with(shared.dialling.clone(), addresses.next()?, &name);
     connecting.ok()?.await.ok()
 }
 
@@ -154,11 +153,7 @@ pub(crate) async fn first_hello(
 }
 
 /// Whether it is of this cluster and version, and of whom the certificate was checked for; gives who it is.
-pub(crate) fn check_hello(
-    shared: &Shared,
-    node: NodeId,
-    hello: &PeerHello,
-) -> Result<Voter, Gone> {
+pub(crate) fn check_hello(shared: &Shared, node: NodeId, hello: &PeerHello) -> Result<Voter, Gone> {
     shared.check(hello.version, hello.cluster)?;
     let voter = Voter::try_from(hello.voter)?;
     if voter.node != node {

@@ -102,7 +102,9 @@ pub enum NodeError {
     #[error(transparent)]
     Options(#[from] OptionsError),
     /// A node of the cluster has no address.
-    #[error("peer: node {0} decides too, and its address isn't given; give it as --peer {0}=HOST:PORT")]
+    #[error(
+        "peer: node {0} decides too, and its address isn't given; give it as --peer {0}=HOST:PORT"
+    )]
     NoAddress(u16),
     /// A node is its own peer.
     #[error("peer: node {0} is this node itself; leave it out")]
@@ -429,9 +431,8 @@ impl Node {
             return Ok(());
         };
         let options = &self.options;
-        let is_known = |voter: &&Voter| {
-            voter.node == options.node || options.peers.contains_key(&voter.node)
-        };
+        let is_known =
+            |voter: &&Voter| voter.node == options.node || options.peers.contains_key(&voter.node);
         if let Some(unknown) = voters.iter().find(|voter| !is_known(voter)) {
             return Err(NodeError::NoAddress(unknown.node.0));
         }
@@ -440,7 +441,8 @@ impl Node {
             configuration: Configuration::new(voters.to_vec())?,
             election_ns: nanoseconds(options.election),
             beat_ns: nanoseconds(options.beat),
-            window_slots: std::env::var("SPRAG_WINDOW").map_or(WINDOW_SLOTS, |t| t.parse().unwrap()),
+            window_slots: std::env::var("SPRAG_WINDOW")
+                .map_or(WINDOW_SLOTS, |t| t.parse().unwrap()),
             batch_bytes_max: BATCH_BYTES_MAX,
             pending_bytes_max: PENDING_BYTES_MAX,
             page_bytes_max: PAGE_BYTES_MAX,

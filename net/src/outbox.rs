@@ -31,8 +31,7 @@ impl Outbox {
     /// its length.
     pub(crate) fn push(&self, message: &impl Message) -> bool {
         let mut frames = self.lock();
-        let has_room =
-            frames.is_empty() || frames.len() + message.encoded_len() <= self.bytes_max;
+        let has_room = frames.is_empty() || frames.len() + message.encoded_len() <= self.bytes_max;
         if has_room {
             frame::append(message, &mut frames);
             drop(frames);

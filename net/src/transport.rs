@@ -207,9 +207,7 @@ fn transport() -> TransportConfig {
 
 fn authority(credentials: &Credentials) -> Result<RootCertStore, TransportError> {
     let mut store = RootCertStore::empty();
-    store
-        .add(credentials.authority.clone())
-        .map_err(unusable)?;
+    store.add(credentials.authority.clone()).map_err(unusable)?;
     Ok(store)
 }
 

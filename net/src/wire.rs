@@ -162,10 +162,7 @@ pub struct Entries {
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct PeerFrame {
     /// What it is; none: of a later version.
-    #[prost(
-        oneof = "PeerKind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13"
-    )]
+    #[prost(oneof = "PeerKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub kind: Option<PeerKind>,
 }
 

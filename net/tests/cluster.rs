@@ -110,7 +110,10 @@ fn a_node_whose_disk_was_lost_has_no_vote_and_says_so() {
     let output = cluster.command(3).output().unwrap();
     assert!(!output.status.success());
     let words = String::from_utf8(output.stderr).unwrap();
-    assert!(words.contains("another has no vote; restore the disk"), "{words}");
+    assert!(
+        words.contains("another has no vote; restore the disk"),
+        "{words}"
+    );
     block_on(async {
         let found = cluster.client().get(b"key").await.unwrap().unwrap();
         assert_eq!(found.version, 1);
@@ -130,7 +133,10 @@ fn a_log_that_is_nearly_full_takes_nothing_more_and_loses_nothing() {
                 Ok(_) => done += 1,
                 Err(error) => {
                     let words = error.to_string();
-                    assert!(words.starts_with("not done: the log is nearly full"), "{words}");
+                    assert!(
+                        words.starts_with("not done: the log is nearly full"),
+                        "{words}"
+                    );
                     return done;
                 }
             }

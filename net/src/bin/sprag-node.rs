@@ -91,7 +91,10 @@ fn run(serve: Serve) -> Result<(), String> {
     let mut peers = BTreeMap::new();
     for (node, address) in serve.peers {
         if peers.insert(node, address).is_some() {
-            return Err(format!("peer: node {} is given twice; give each once", node.0));
+            return Err(format!(
+                "peer: node {} is given twice; give each once",
+                node.0
+            ));
         }
     }
     let options = NodeOptions {

@@ -80,7 +80,8 @@ impl Load {
     pub fn wait_for(&self, more: u64) {
         let done = self.progress.done.lock().unwrap();
         let goals: Vec<u64> = done.iter().map(|done| done + more).collect();
-        let is_short = |done: &mut Vec<u64>| done.iter().zip(&goals).any(|(done, goal)| done < goal);
+        let is_short =
+            |done: &mut Vec<u64>| done.iter().zip(&goals).any(|(done, goal)| done < goal);
         let moved = &self.progress.moved;
         let (done, timed_out) = moved.wait_timeout_while(done, PATIENCE, is_short).unwrap();
         assert!(
@@ -117,16 +118,34 @@ fn check(key: &str, told: &Told, version: u64, value: u64) {
             last.0
         );
         // What lies between two that were acknowledged can only be of those of which nothing is known.
-        assert!(version - last.0 <= 1 + unknown, "{key}: {version} after {}", last.0);
+        assert!(
+            version - last.0 <= 1 + unknown,
+            "{key}: {version} after {}",
+            last.0
+        );
         last = (*version, *value);
     }
     if version == last.0 {
         assert_eq!(value, last.1, "{key}: another value than was acknowledged");
     } else {
-        assert!(version > last.0, "{key}: {version} is found, and {} was acknowledged", last.0);
-        assert!(version - last.0 <= unknown, "{key}: {version} is found after {}", last.0);
-        assert!(told.unknown.contains(&value), "{key}: {value} was never put");
+        assert!(
+            version > last.0,
+            "{key}: {version} is found, and {} was acknowledged",
+            last.0
+        );
+        assert!(
+            version - last.0 <= unknown,
+            "{key}: {version} is found after {}",
+            last.0
+        );
+        assert!(
+            told.unknown.contains(&value),
+            "{key}: {value} was never put"
+        );
     }
     let all = told.acknowledged.len() as u64;
-    assert!(version >= all && version <= all + unknown, "{key}: {version} changes");
+    assert!(
+        version >= all && version <= all + unknown,
+        "{key}: {version} changes"
+    );
 }
