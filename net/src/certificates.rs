@@ -1,6 +1,7 @@
 //! The certificates of a cluster: an authority of its own, and what it signs for each node and for clients. Who somebody
 //! is is a name in the certificate, with the cluster in it; all that is trusted is the one authority.
 
+use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -229,6 +230,6 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> CertificatesError {
     move |error| CertificatesError::File { path, error }
 }
 
-fn making(error: rcgen::Error) -> CertificatesError {
+fn making(error: impl Display) -> CertificatesError {
     CertificatesError::Making(error.to_string())
 }

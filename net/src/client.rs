@@ -418,7 +418,7 @@ impl Link {
         while let Ok(Some(chunk)) = stream.read_chunk(CHUNK_BYTES_MAX, true).await {
             frames.push(&chunk.bytes);
             loop {
-                match frames.next::<Response>() {
+                match frames.take::<Response>() {
                     Ok(Some(response)) => self.answered(response),
                     Ok(None) => break,
                     Err(error) => {

@@ -61,7 +61,7 @@ impl Frames {
         }
     }
 
-    /// Takes what came. [`next`](Self::next) is to be asked until it has no more before more is given.
+    /// Takes what came. [`take`](Self::take) is to be asked until it has no more before more is given.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -70,7 +70,7 @@ impl Frames {
     ///
     /// # Errors
     /// [`FrameError::TooLong`] as soon as the length is known, [`FrameError::Malformed`].
-    pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
+    pub fn take<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
         let Some(prefix) = self.buffer.first_chunk::<PREFIX_BYTES>() else {
             return Ok(None);
         };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -13,6 +13,7 @@ use sprag_paxos::{
     Effect, Entry, Executor, Message, NodeId, ProposeError, Replica, Slot, Ticket, Voter, commands,
 };
 
+use crate::gathering::{Gathered, Gathering};
 use crate::links::Links;
 use crate::machine::{OPERATION_BYTES_MAX, Registers};
 use crate::session::Session;
@@ -46,6 +47,10 @@ pub(crate) struct Host {
     /// How many commands it was given in this life.
     commands: u64,
     waiting: BTreeMap<u64, Waiting>,
+    /// What was asked for and isn't proposed yet.
+    gathering: Gathering,
+    /// Kept, so that gathering allocates nothing.
+    emptied: Vec<Gathered>,
     /// Kept, so that a command allocates nothing on its way in.
     command: Vec<u8>,
     /// No more is taken on.
@@ -81,6 +86,8 @@ impl Host {
             life,
             commands: 0,
             waiting: BTreeMap::new(),
+            gathering: Gathering::default(),
+            emptied: Vec::new(),
             command: Vec::new(),
             is_stopping: false,
             start,
@@ -106,23 +113,45 @@ impl Host {
 
     /// When time is waited for next.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let deadline_ns = self.executor.deadline_ns()?;
-        Some(self.start + std::time::Duration::from_nanos(deadline_ns))
+        let of_voter = self.executor.deadline_ns();
+        let of_voter = of_voter.map(|due_ns| self.start + Duration::from_nanos(due_ns));
+        [of_voter, self.gathering.due()].into_iter().flatten().min()
     }
 
     /// A client asks for an operation.
-    pub(crate) fn request(&mut self, session: Arc<Session>, id: u64, operation: Bytes) {
-        match self.propose(operation) {
-            Ok(proposal) => {
-                let waiting = Waiting {
-                    proposal,
-                    session,
-                    id,
-                };
-                self.waiting.insert(self.commands, waiting);
-            }
-            Err(not_done) => session.answer(id, Outcome::NotDone(not_done)),
+    pub(crate) fn request(&mut self, request: Gathered) {
+        self.gathering.push(request);
+    }
+
+    /// Proposes what has gathered, if that is due.
+    fn propose_gathered(&mut self) {
+        if !self.is_proposing_due() {
+            return;
         }
+        let mut gathered = self.gathering.take(std::mem::take(&mut self.emptied));
+        for request in gathered.drain(..) {
+            let Gathered {
+                session,
+                id,
+                operation,
+            } = request;
+            match self.propose(operation) {
+                Ok(proposal) => {
+                    let waiting = Waiting {
+                        proposal,
+                        session,
+                        id,
+                    };
+                    self.waiting.insert(self.commands, waiting);
+                }
+                Err(not_done) => session.answer(id, Outcome::NotDone(not_done)),
+            }
+        }
+        self.emptied = gathered;
+    }
+
+    fn is_proposing_due(&self) -> bool {
+        self.gathering.is_due(!self.waiting.is_empty())
     }
 
     fn propose(&mut self, operation: Bytes) -> Result<u64, NotDone> {
@@ -180,15 +209,17 @@ impl Host {
     /// The log's, after which the node must stop.
     pub(crate) fn carry_out(&mut self, links: &Links) -> Result<(), LogError> {
         loop {
+            self.propose_gathered();
             while let Some(effect) = self.executor.poll() {
                 self.perform(effect, links)?;
             }
             let durable = self.store.durable();
-            if durable == self.durable {
+            if durable != self.durable {
+                self.durable = durable;
+                self.executor.persisted(since(self.start), durable);
+            } else if !self.is_proposing_due() {
                 return Ok(());
             }
-            self.durable = durable;
-            self.executor.persisted(since(self.start), durable);
         }
     }
 
@@ -269,7 +300,7 @@ impl Host {
 
     /// Whether nobody waits for anything.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.gathering.due().is_none()
     }
 }
 

@@ -5,6 +5,7 @@ mod client;
 mod disk_thread;
 mod founding;
 pub mod frame;
+mod gathering;
 mod host;
 mod inbox;
 mod link;

@@ -118,7 +118,7 @@ async fn read(
     };
     shared.inbox.put(heard(&hello)?).await?;
     loop {
-        while let Some(frame) = frames.next::<PeerFrame>()? {
+        while let Some(frame) = frames.take::<PeerFrame>()? {
             match frame.kind {
                 // Of a later version of the protocol: not for this node.
                 None => {}

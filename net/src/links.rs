@@ -60,7 +60,12 @@ impl Links {
         if let Some(connected) = self.connected.get(&to.node)
             && connected.voter == Some(to)
         {
-            connected.link.outbox.push(&encode(message));
+            let frame = encode(message);
+            match message {
+                // Nobody waits for it, and whatever leaves next says the same; at the latest that is the next beat.
+                Message::Commit { .. } => connected.link.outbox.push_along(&frame),
+                _ => connected.link.outbox.push(&frame),
+            };
         }
     }
 }

@@ -24,6 +24,7 @@ use tokio::time::sleep_until;
 use crate::certificates::{CertificatesError, Credentials, Role, random};
 use crate::disk_thread::{DiskThread, Done, Job};
 use crate::founding::{Founding, FoundingError};
+use crate::gathering::Gathered;
 use crate::host::Host;
 use crate::inbox::{Input, inbox};
 use crate::link::dial;
@@ -120,7 +121,7 @@ pub enum NodeError {
 /// What a node is doing.
 enum Stage {
     /// It waits for the others to found the cluster. The log is open, and what it gave back waits.
-    Founding(Option<(Log<RealDisk>, Recovered)>),
+    Founding(Option<Box<(Log<RealDisk>, Recovered)>>),
     /// It votes.
     Voting(Box<Host>),
 }
@@ -183,7 +184,7 @@ impl Node {
             links: Links::default(),
             disk,
             founding,
-            stage: Stage::Founding(Some((log, recovered.state))),
+            stage: Stage::Founding(Some(Box::new((log, recovered.state)))),
             disk_thread,
             disk_done,
             is_syncing: false,
@@ -298,7 +299,11 @@ impl Node {
                     id,
                     operation,
                 } => match &mut self.stage {
-                    Stage::Voting(host) => host.request(session, id, operation),
+                    Stage::Voting(host) => host.request(Gathered {
+                        session,
+                        id,
+                        operation,
+                    }),
                     Stage::Founding(_) => {
                         let reason = "the cluster is not founded yet".to_owned();
                         let not_done = NotDone {
@@ -345,7 +350,7 @@ impl Node {
             let Some(job) = host.begin_sync()? else {
                 break;
             };
-            if has_more && !self.is_in_upkeep && std::env::var_os("SPRAG_INLINE").is_none() {
+            if has_more && !self.is_in_upkeep {
                 self.is_syncing = true;
                 self.give(Job::Sync(job))?;
             } else {
@@ -427,9 +432,10 @@ impl Node {
         let Some(voters) = self.founding.voters() else {
             return Ok(());
         };
-        let Some((log, recovered)) = log.take() else {
+        let Some(opened) = log.take() else {
             return Ok(());
         };
+        let (log, recovered) = *opened;
         let options = &self.options;
         let is_known =
             |voter: &&Voter| voter.node == options.node || options.peers.contains_key(&voter.node);
@@ -441,8 +447,7 @@ impl Node {
             configuration: Configuration::new(voters.to_vec())?,
             election_ns: nanoseconds(options.election),
             beat_ns: nanoseconds(options.beat),
-            window_slots: std::env::var("SPRAG_WINDOW")
-                .map_or(WINDOW_SLOTS, |t| t.parse().unwrap()),
+            window_slots: WINDOW_SLOTS,
             batch_bytes_max: BATCH_BYTES_MAX,
             pending_bytes_max: PENDING_BYTES_MAX,
             page_bytes_max: PAGE_BYTES_MAX,

@@ -30,12 +30,19 @@ impl Outbox {
     /// Takes a frame, unless there is no room for it; whether it did. A single frame finds room in an empty outbox whatever
     /// its length.
     pub(crate) fn push(&self, message: &impl Message) -> bool {
+        let is_taken = self.push_along(message);
+        if is_taken {
+            self.came.notify_one();
+        }
+        is_taken
+    }
+
+    /// The same for a frame that has time: it leaves with the next that has none.
+    pub(crate) fn push_along(&self, message: &impl Message) -> bool {
         let mut frames = self.lock();
         let has_room = frames.is_empty() || frames.len() + message.encoded_len() <= self.bytes_max;
         if has_room {
             frame::append(message, &mut frames);
-            drop(frames);
-            self.came.notify_one();
         }
         has_room
     }

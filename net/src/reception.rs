@@ -188,7 +188,7 @@ pub(crate) async fn read_frame<M: Message + Default>(
     frames: &mut Frames,
 ) -> Result<M, Gone> {
     loop {
-        if let Some(frame) = frames.next()? {
+        if let Some(frame) = frames.take()? {
             return Ok(frame);
         }
         let chunk = stream.read_chunk(CHUNK_BYTES_MAX, true).await?;

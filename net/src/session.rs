@@ -89,7 +89,7 @@ async fn read(
     mut frames: Frames,
 ) -> Result<Infallible, Gone> {
     loop {
-        while let Some(frame) = frames.next::<ClientFrame>()? {
+        while let Some(frame) = frames.take::<ClientFrame>()? {
             match frame.kind {
                 Some(ClientKind::Request(request)) => {
                     let input = Input::Request {

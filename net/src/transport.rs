@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
-    ClientConfig, Connection, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime,
-    TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, Connection, Endpoint, EndpointConfig, IdleTimeout,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use ring::{digest, hmac};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
@@ -30,6 +30,11 @@ const SILENCE_MS: u32 = 3_000;
 
 /// How often something is said, at least.
 const KEEP_ALIVE: Duration = Duration::from_millis(500);
+
+/// How many packets go without an acknowledgement of their own, and for how long. What is answered at all is acknowledged
+/// by the answer; a packet that only acknowledges costs as much as one that says something.
+const ACKNOWLEDGED_TOGETHER: u32 = 10;
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_millis(5);
 
 /// What the other side may have under way to us on one stream, and we to it. More waits, or is dropped, where it came from.
 const WINDOW_BYTES: u32 = 8 << 20;
@@ -192,7 +197,12 @@ pub fn is_proven(connection: &Connection, role: Role, credentials: &Credentials)
 fn transport() -> TransportConfig {
     let mut transport = TransportConfig::default();
     let window = VarInt::from_u32(WINDOW_BYTES);
+    let mut acknowledging = AckFrequencyConfig::default();
+    acknowledging
+        .ack_eliciting_threshold(VarInt::from_u32(ACKNOWLEDGED_TOGETHER))
+        .max_ack_delay(Some(ACKNOWLEDGED_WITHIN));
     transport
+        .ack_frequency_config(Some(acknowledging))
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(SILENCE_MS))))
         .keep_alive_interval(Some(KEEP_ALIVE))
         .initial_rtt(FIRST_ROUND_TRIP)

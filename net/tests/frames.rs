@@ -83,7 +83,7 @@ fn take(bytes: &[u8], piece: usize) -> Result<Vec<PeerFrame>, FrameError> {
     let mut taken = Vec::new();
     for piece in bytes.chunks(piece.max(1)) {
         frames.push(piece);
-        while let Some(frame) = frames.next()? {
+        while let Some(frame) = frames.take()? {
             taken.push(frame);
         }
     }
@@ -161,9 +161,9 @@ fn a_frame_longer_than_its_bound_is_refused_by_its_length_alone() {
     for (length, expected) in cases {
         let mut frames = Frames::new(BYTES_MAX);
         frames.push(&(length as u32).to_le_bytes()[..PREFIX_BYTES - 1]);
-        assert_eq!(frames.next::<PeerFrame>(), Ok(None));
+        assert_eq!(frames.take::<PeerFrame>(), Ok(None));
         frames.push(&(length as u32).to_le_bytes()[PREFIX_BYTES - 1..]);
-        assert_eq!(frames.next::<PeerFrame>(), expected);
+        assert_eq!(frames.take::<PeerFrame>(), expected);
     }
 }
 

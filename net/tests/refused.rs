@@ -31,7 +31,7 @@ async fn connect(cluster: &Cluster, credentials: &Credentials) -> (Endpoint, Con
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let runtime = Arc::new(quinn::TokioRuntime);
     let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, runtime).unwrap();
-    let name = Role::Node(NodeId(1)).name(cluster.cluster);
+    let name = Role::Node(NodeId(1)).name(cluster.id);
     let connecting = endpoint
         .connect_with(dialling(credentials).unwrap(), cluster.address(1), &name)
         .unwrap();
@@ -53,7 +53,7 @@ async fn closed(connection: &Connection) -> (u64, String) {
 fn peer_hello(cluster: &Cluster, node: u32) -> PeerHello {
     PeerHello {
         version: VERSION,
-        cluster: cluster.cluster.0,
+        cluster: cluster.id.0,
         voter: Voter { node, disk: 5 },
         bound: Vec::new(),
     }
@@ -68,7 +68,7 @@ fn peer_frame(hello: PeerHello) -> PeerFrame {
 fn client_hello(cluster: &Cluster) -> ClientHello {
     ClientHello {
         version: VERSION,
-        cluster: cluster.cluster.0,
+        cluster: cluster.id.0,
     }
 }
 
@@ -144,7 +144,7 @@ impl Steady {
         };
         self.send.write_all(&framed(&frame)).await.unwrap();
         loop {
-            if let Some(response) = self.frames.next::<Response>().unwrap() {
+            if let Some(response) = self.frames.take::<Response>().unwrap() {
                 assert_eq!(response.id, self.id);
                 return response.outcome.unwrap();
             }
@@ -186,7 +186,7 @@ fn another_cluster_and_another_version_are_refused_with_both_named() {
     client_hellos[0].cluster = other_cluster(client_hellos[0].cluster);
     client_hellos[1].version += 1;
     let expected = [
-        (OTHER_CLUSTER, format!("and this is {}", cluster.cluster)),
+        (OTHER_CLUSTER, format!("and this is {}", cluster.id)),
         (OTHER_VERSION, "version 2 is spoken, and here 1".to_owned()),
     ];
     block_on(async {

@@ -23,7 +23,7 @@ use sprag_paxos::NodeId;
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up waiting for it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The built binary.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_sprag-node");
@@ -31,7 +31,7 @@ pub const BINARY: &str = env!("CARGO_BIN_EXE_sprag-node");
 /// Nodes numbered from 1, each a process, with their certificates and data in a directory of their own.
 pub struct Cluster {
     pub directory: TempDir,
-    pub cluster: ClusterId,
+    pub id: ClusterId,
     pub addresses: Vec<SocketAddr>,
     /// Arguments that each node gets beside those that it needs.
     pub more: Vec<String>,
@@ -51,7 +51,7 @@ impl Cluster {
         let sockets: Vec<UdpSocket> = (0..nodes).map(|_| socket()).collect();
         let addresses = sockets.iter().map(|socket| socket.local_addr().unwrap());
         Self {
-            cluster,
+            id: cluster,
             addresses: addresses.collect(),
             more: more.iter().map(|text| (*text).to_owned()).collect(),
             processes: (0..nodes).map(|_| None).collect(),
@@ -116,7 +116,7 @@ impl Cluster {
     pub fn terminate(&mut self, node: u16) -> ExitStatus {
         let mut child = self.take(node);
         // SAFETY: it only sends a signal, to a child that was not waited for yet.
-        let sent = unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        let sent = unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
         assert_eq!(sent, 0);
         child.wait().unwrap()
     }
