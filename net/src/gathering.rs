@@ -2,38 +2,36 @@
 //! packet for each peer and one sync for each disk, instead of many. Who comes alone never waits; nor does who comes when
 //! much has gathered, or when what is under way takes long, as it does between distant nodes.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-
-use crate::session::Session;
-
-/// Bytes of operations that don't wait for more.
+/// Bytes that don't wait for more.
 const ENOUGH_BYTES: usize = 64 << 10;
 
 /// How long the first waits, at most.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// A client's request.
-pub(crate) struct Gathered {
-    pub(crate) session: Arc<Session>,
-    pub(crate) id: u64,
-    pub(crate) operation: Bytes,
-}
-
 /// Those that wait, in the order in which they came.
-#[derive(Default)]
-pub(crate) struct Gathering {
-    gathered: Vec<Gathered>,
+#[derive(Debug)]
+pub(crate) struct Gathering<T> {
+    gathered: Vec<T>,
     bytes: usize,
     since: Option<Instant>,
 }
 
-impl Gathering {
-    /// Adds one.
-    pub(crate) fn push(&mut self, request: Gathered) {
-        self.bytes += request.operation.len();
+impl<T> Default for Gathering<T> {
+    fn default() -> Self {
+        Self {
+            gathered: Vec::new(),
+            bytes: 0,
+            since: None,
+        }
+    }
+}
+
+impl<T> Gathering<T> {
+    /// Adds one, of so many bytes.
+    pub(crate) fn push(&mut self, request: T, bytes: usize) {
+        self.bytes += bytes;
         self.gathered.push(request);
         self.since.get_or_insert_with(Instant::now);
     }
@@ -50,10 +48,51 @@ impl Gathering {
         self.since.map(|since| since + WAIT)
     }
 
-    /// Takes all, in place of `emptied`, which is kept for the next.
-    pub(crate) fn take(&mut self, emptied: Vec<Gathered>) -> Vec<Gathered> {
+    /// Takes all, and keeps `emptied` for the next, so that gathering allocates nothing.
+    pub(crate) fn take(&mut self, emptied: Vec<T>) -> Vec<T> {
         self.bytes = 0;
         self.since = None;
         std::mem::replace(&mut self.gathered, emptied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_alone_never_waits_and_who_comes_after_waits_for_those_before() {
+        let mut gathering = Gathering::default();
+        assert!(!gathering.is_due(false));
+        assert_eq!(gathering.due(), None);
+        gathering.push('a', 1);
+        assert!(gathering.is_due(false));
+        assert_eq!(gathering.take(Vec::new()), ['a']);
+        assert!(!gathering.is_due(false));
+        gathering.push('b', 1);
+        gathering.push('c', 1);
+        assert!(gathering.is_due(false));
+        assert_eq!(gathering.take(Vec::new()), ['b', 'c']);
+    }
+
+    #[test]
+    fn enough_bytes_don_t_wait() {
+        let mut gathering = Gathering::default();
+        gathering.push('a', ENOUGH_BYTES - 1);
+        gathering.since = Some(Instant::now() + WAIT);
+        assert!(!gathering.is_due(true));
+        gathering.push('b', 1);
+        assert!(gathering.is_due(true));
+    }
+
+    #[test]
+    fn the_first_waits_no_longer_than_it_may() {
+        let mut gathering = Gathering::default();
+        gathering.push('a', 1);
+        let due = gathering.due().unwrap();
+        // As if it had come that much earlier.
+        gathering.since = due.checked_sub(2 * WAIT);
+        assert!(gathering.is_due(true));
+        assert!(gathering.due().unwrap() < due);
     }
 }

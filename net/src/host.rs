@@ -13,7 +13,7 @@ use sprag_paxos::{
     Effect, Entry, Executor, Message, NodeId, ProposeError, Replica, Slot, Ticket, Voter, commands,
 };
 
-use crate::gathering::{Gathered, Gathering};
+use crate::gathering::Gathering;
 use crate::links::Links;
 use crate::machine::{OPERATION_BYTES_MAX, Registers};
 use crate::session::Session;
@@ -21,6 +21,13 @@ use crate::wire::{Command, NotDone, Outcome, Unknown};
 
 /// Which part of the log is kept for what is under way when it is nearly full: an eighth.
 const LOG_RESERVE: usize = 8;
+
+/// A client's request.
+pub(crate) struct Asked {
+    pub(crate) session: Arc<Session>,
+    pub(crate) id: u64,
+    pub(crate) operation: Bytes,
+}
 
 /// Somebody waits for a command.
 struct Waiting {
@@ -48,9 +55,9 @@ pub(crate) struct Host {
     commands: u64,
     waiting: BTreeMap<u64, Waiting>,
     /// What was asked for and isn't proposed yet.
-    gathering: Gathering,
+    gathering: Gathering<Asked>,
     /// Kept, so that gathering allocates nothing.
-    emptied: Vec<Gathered>,
+    emptied: Vec<Asked>,
     /// Kept, so that a command allocates nothing on its way in.
     command: Vec<u8>,
     /// No more is taken on.
@@ -119,8 +126,9 @@ impl Host {
     }
 
     /// A client asks for an operation.
-    pub(crate) fn request(&mut self, request: Gathered) {
-        self.gathering.push(request);
+    pub(crate) fn request(&mut self, request: Asked) {
+        let bytes = request.operation.len();
+        self.gathering.push(request, bytes);
     }
 
     /// Proposes what has gathered, if that is due.
@@ -130,7 +138,7 @@ impl Host {
         }
         let mut gathered = self.gathering.take(std::mem::take(&mut self.emptied));
         for request in gathered.drain(..) {
-            let Gathered {
+            let Asked {
                 session,
                 id,
                 operation,

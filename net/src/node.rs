@@ -24,8 +24,7 @@ use tokio::time::sleep_until;
 use crate::certificates::{CertificatesError, Credentials, Role, random};
 use crate::disk_thread::{DiskThread, Done, Job};
 use crate::founding::{Founding, FoundingError};
-use crate::gathering::Gathered;
-use crate::host::Host;
+use crate::host::{Asked, Host};
 use crate::inbox::{Input, inbox};
 use crate::link::dial;
 use crate::links::Links;
@@ -165,6 +164,9 @@ impl Node {
             return Err(NodeError::Lost);
         }
         let voter = log.voter();
+        // What is out of its bounds is refused now, and not when the cluster is founded.
+        let alone = voting(&options, voter, Configuration::new(vec![voter])?)?;
+        Replica::new(0, alone, Recovered::default())?;
         let founding = Founding::open(&disk, cluster, voter, options.peers.keys().copied())?;
         let endpoint = listen(options.listen, &credentials)?;
         let dialling = dialling(&credentials)?;
@@ -299,7 +301,7 @@ impl Node {
                     id,
                     operation,
                 } => match &mut self.stage {
-                    Stage::Voting(host) => host.request(Gathered {
+                    Stage::Voting(host) => host.request(Asked {
                         session,
                         id,
                         operation,
@@ -442,17 +444,8 @@ impl Node {
         if let Some(unknown) = voters.iter().find(|voter| !is_known(voter)) {
             return Err(NodeError::NoAddress(unknown.node.0));
         }
-        let voting = Options {
-            me: log.voter(),
-            configuration: Configuration::new(voters.to_vec())?,
-            election_ns: nanoseconds(options.election),
-            beat_ns: nanoseconds(options.beat),
-            window_slots: WINDOW_SLOTS,
-            batch_bytes_max: BATCH_BYTES_MAX,
-            pending_bytes_max: PENDING_BYTES_MAX,
-            page_bytes_max: PAGE_BYTES_MAX,
-            seed: random()?,
-        };
+        let me = log.voter();
+        let voting = voting(options, me, Configuration::new(voters.to_vec())?)?;
         let now_ns = nanoseconds(self.start.elapsed());
         let replica = Replica::new(now_ns, voting, recovered)?;
         let life = random()?;
@@ -461,6 +454,25 @@ impl Node {
         self.stage = Stage::Voting(Box::new(host));
         self.keep_up()
     }
+}
+
+/// How this node votes.
+fn voting(
+    options: &NodeOptions,
+    me: Voter,
+    configuration: Configuration,
+) -> Result<Options, NodeError> {
+    Ok(Options {
+        me,
+        configuration,
+        election_ns: nanoseconds(options.election),
+        beat_ns: nanoseconds(options.beat),
+        window_slots: WINDOW_SLOTS,
+        batch_bytes_max: BATCH_BYTES_MAX,
+        pending_bytes_max: PENDING_BYTES_MAX,
+        page_bytes_max: PAGE_BYTES_MAX,
+        seed: random()?,
+    })
 }
 
 /// Opens the log; where there is none, makes one, on a disk that nobody knows yet.
