@@ -104,3 +104,51 @@ impl Machine {
         digest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chance::Chance;
+    use crate::client::Client;
+    use crate::plan::{Mix, Plan};
+
+    /// What clients of a seed ask, a few calls to an entry.
+    fn entries(seed: u64) -> Vec<Entry> {
+        let plan = Plan::new(seed, &Mix::none(), None);
+        let mut client = Client::new(1, plan.keys, Chance::new(seed));
+        let entry = |number: u64| {
+            let mut bytes = Vec::new();
+            for _ in 0..number % 4 {
+                let command = client.next_command(&plan, false).encode(0);
+                bytes.extend((command.len() as u32).to_le_bytes());
+                bytes.extend(command);
+            }
+            Entry::Commands(bytes.into())
+        };
+        (1..=60).map(entry).collect()
+    }
+
+    #[test]
+    fn a_snapshot_and_what_came_after_it_make_what_everything_makes() {
+        for seed in 0..20 {
+            let entries = entries(seed);
+            let apply = |mut machine: Machine, from: usize| {
+                let outcomes: Vec<_> = entries[from..]
+                    .iter()
+                    .flat_map(|entry| machine.apply(entry))
+                    .collect();
+                (machine, outcomes)
+            };
+            let (all, outcomes) = apply(Machine::default(), 0);
+            let mut whole = Machine::default();
+            for (taken, entry) in entries.iter().enumerate() {
+                let restored = Machine::restore(&whole.save());
+                assert_eq!(restored, whole, "seed {seed}: {taken}");
+                let (machine, after) = apply(restored, taken);
+                assert_eq!(machine, all, "seed {seed}: {taken}");
+                assert!(outcomes.ends_with(&after), "seed {seed}: {taken}");
+                whole.apply(entry);
+            }
+        }
+    }
+}
