@@ -121,7 +121,10 @@ impl Cluster {
                 Effect::Decided { entry, .. } => {
                     self.decided[node] += commands(&entry).map(black_box).count();
                 }
-                Effect::SteppedDown { .. } => {}
+                Effect::SteppedDown { .. }
+                | Effect::SendChunk { .. }
+                | Effect::Receive { .. }
+                | Effect::Restore { .. } => {}
             }
         }
     }

@@ -3,7 +3,9 @@
 use std::sync::mpsc;
 use std::thread;
 
-use sprag_log::{RealDisk, RealFile, SyncDone, SyncJob, Upkeep, UpkeepDone};
+use sprag_log::{
+    RealDisk, RealFile, SnapshotDone, SnapshotJob, SyncDone, SyncJob, Upkeep, UpkeepDone,
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Work for the disk. Of each kind there is at most one under way.
@@ -12,12 +14,15 @@ pub(crate) enum Job {
     Sync(SyncJob<RealFile>),
     /// Makes the next segment ready.
     Upkeep(Upkeep<RealDisk>),
+    /// Makes a snapshot durable. Never at the same time as an upkeep: it is one thread.
+    Snapshot(SnapshotJob<RealDisk>),
 }
 
 /// What came of it.
 pub(crate) enum Done {
     Sync(SyncDone<RealFile>),
     Upkeep(UpkeepDone<RealDisk>),
+    Snapshot(SnapshotDone<RealDisk>),
 }
 
 /// A thread that ends when this is dropped, once it has finished what it was given.
@@ -36,6 +41,7 @@ impl DiskThread {
                     let result = match job {
                         Job::Sync(job) => Done::Sync(job.run()),
                         Job::Upkeep(job) => Done::Upkeep(job.run()),
+                        Job::Snapshot(job) => Done::Snapshot(job.run()),
                     };
                     if done.send(result).is_err() {
                         return;

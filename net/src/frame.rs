@@ -66,6 +66,11 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// Whether nothing is left of what came.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
     /// The next message, if all of it has come.
     ///
     /// # Errors

@@ -7,16 +7,22 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message as _;
-use sprag_log::{LogError, LogOptions, RealDisk, RealFile, Store, SyncDone, SyncJob};
-use sprag_log::{Upkeep, UpkeepDone};
+use sprag_log::{
+    Loaded, Log, LogError, LogOptions, RealDisk, RealFile, SnapshotDone, SnapshotError,
+    SnapshotJob, Snapshots, Store, SyncDone, SyncJob, Upkeep, UpkeepDone,
+};
 use sprag_paxos::{
-    Effect, Entry, Executor, Message, NodeId, ProposeError, Replica, Slot, Ticket, Voter, commands,
+    Effect, Entry, Executor, Message, NodeId, Options, ProposeError, Recovered, Replica, Slot,
+    Ticket, Voter, commands,
 };
 
+use crate::frame::FrameError;
 use crate::gathering::Gathering;
 use crate::links::Links;
 use crate::machine::{OPERATION_BYTES_MAX, Registers};
+use crate::node::NodeError;
 use crate::session::Session;
+use crate::snapshots::{Begun, Keeper, Kept};
 use crate::wire::{Command, NotDone, Outcome, Unknown};
 
 /// Which part of the log is kept for what is under way when it is nearly full: an eighth.
@@ -49,6 +55,9 @@ pub(crate) struct Host {
     /// Something left since that was last asked.
     has_sent: bool,
     machine: Registers,
+    /// Up to where its state is made.
+    applied: Slot,
+    keeper: Keeper,
     /// Tells the commands of this life from those of another.
     life: u64,
     /// How many commands it was given in this life.
@@ -65,31 +74,64 @@ pub(crate) struct Host {
     start: Instant,
 }
 
+/// What a node starts with, from its disk.
+pub(crate) struct Opened {
+    pub(crate) log: Log<RealDisk>,
+    pub(crate) recovered: Recovered,
+    pub(crate) snapshots: Snapshots<RealDisk>,
+    pub(crate) loaded: Option<Loaded>,
+}
+
+/// Why a node stops by itself. What was acknowledged is durable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// The log failed, or is full.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The snapshots failed.
+    #[error(transparent)]
+    Snapshots(#[from] SnapshotError),
+    /// A snapshot whose checksum is right is none of this version's.
+    #[error("a snapshot can't be read: {0}; start the node with the version that wrote it")]
+    Snapshot(#[from] FrameError),
+}
+
 impl Host {
-    /// Around a voter and its log. What the voter knows to be decided is applied.
+    /// Around a voter and its disk. What is known to be decided is applied.
     pub(crate) fn new(
         start: Instant,
         life: u64,
-        replica: Replica,
-        store: Store<RealDisk>,
+        options: Options,
+        opened: Opened,
+        snapshot_slots: u64,
         log_options: LogOptions,
-    ) -> Self {
+    ) -> Result<Self, NodeError> {
+        let Opened {
+            log,
+            mut recovered,
+            snapshots,
+            loaded,
+        } = opened;
         let mut machine = Registers::default();
-        for slot in 1..=replica.decided().0 {
-            if let Some(entry) = replica.decided_entry(Slot(slot)) {
-                for command in commands(entry).filter_map(|bytes| Command::decode(bytes).ok()) {
-                    machine.apply(&command.operation);
-                }
-            }
+        let mut applied = Slot::NONE;
+        if let Some(loaded) = loaded {
+            applied = loaded.snapshot.through;
+            recovered.snapshot = applied;
+            machine = Registers::restore(&loaded.content).map_err(Stopped::from)?;
         }
-        Self {
+        let replica = Replica::new(since(start), options, recovered)?;
+        let keeper = Keeper::new(snapshots, snapshot_slots, &log_options);
+        let mut host = Self {
             executor: Executor::new(since(start), replica),
-            store,
+            store: Store::new(log),
             log_options,
             durable: Ticket::NONE,
             wants_sync: false,
             has_sent: false,
             machine,
+            applied,
+            keeper,
             life,
             commands: 0,
             waiting: BTreeMap::new(),
@@ -98,7 +140,15 @@ impl Host {
             command: Vec::new(),
             is_stopping: false,
             start,
+        };
+        while let Some(entry) = host.executor.replica().decided_entry(host.applied.next()) {
+            let entry = entry.clone();
+            host.apply(host.applied.next(), &entry);
         }
+        // It may have died before it could trim.
+        let trimmable = host.keeper.trimmable();
+        host.executor.trim(since(start), trimmable);
+        Ok(host)
     }
 
     /// A message came from another voter.
@@ -172,7 +222,7 @@ impl Host {
             return Err(not_done(None, "the node stops".to_owned(), false));
         }
         if self.is_log_nearly_full() {
-            let words = "the log is nearly full; start the nodes with more segments and slots";
+            let words = "the log is nearly full, since no snapshot was made; free room on the disk, or start the nodes with more segments and slots";
             return Err(not_done(Some(me), words.to_owned(), true));
         }
         let command = Command {
@@ -198,7 +248,8 @@ impl Host {
         }
     }
 
-    /// Nothing trims the log yet. So before it is full no more is taken on, and what was taken on finds room.
+    /// Where no snapshot can be made, nothing trims the log. Before it is full no more is taken on, so that what was taken on
+    /// finds room.
     fn is_log_nearly_full(&self) -> bool {
         let LogOptions {
             segments_max,
@@ -206,7 +257,12 @@ impl Host {
             ..
         } = self.log_options;
         let log = self.store.log();
-        let slots = self.executor.replica().decided().0 - log.trimmed().0;
+        let slots = self
+            .executor
+            .replica()
+            .decided()
+            .0
+            .saturating_sub(log.trimmed().0);
         log.segments() + (segments_max / LOG_RESERVE).max(1) >= segments_max
             || slots + (slots_max / LOG_RESERVE) as u64 >= slots_max as u64
     }
@@ -215,7 +271,7 @@ impl Host {
     ///
     /// # Errors
     /// The log's, after which the node must stop.
-    pub(crate) fn carry_out(&mut self, links: &Links) -> Result<(), LogError> {
+    pub(crate) fn carry_out(&mut self, links: &Links) -> Result<(), Stopped> {
         loop {
             self.propose_gathered();
             while let Some(effect) = self.executor.poll() {
@@ -231,7 +287,7 @@ impl Host {
         }
     }
 
-    fn perform(&mut self, effect: Effect, links: &Links) -> Result<(), LogError> {
+    fn perform(&mut self, effect: Effect, links: &Links) -> Result<(), Stopped> {
         match effect {
             Effect::Persist { ticket, record } => {
                 self.wants_sync |= record.is_urgent();
@@ -241,7 +297,28 @@ impl Host {
                 links.send(to, &message);
                 self.has_sent = true;
             }
-            Effect::Decided { entry, .. } => self.apply(&entry),
+            Effect::Decided { slot, entry } => self.apply(slot, &entry),
+            Effect::SendChunk { to, asked } => {
+                if let Some(message) = self.keeper.chunk(asked)? {
+                    links.send(to, &message);
+                    self.has_sent = true;
+                }
+            }
+            Effect::Receive {
+                snapshot,
+                offset,
+                bytes,
+            } => {
+                if !self.keeper.receive(snapshot, offset, &bytes)? {
+                    self.executor.received(since(self.start), snapshot, false);
+                }
+            }
+            Effect::Restore { snapshot } => {
+                if let Some(content) = self.keeper.take_loaded(snapshot) {
+                    self.machine = Registers::restore(&content)?;
+                    self.applied = snapshot.through;
+                }
+            }
             Effect::SteppedDown { unproposed } => {
                 for waiting in std::mem::take(&mut self.waiting).into_values() {
                     let outcome = if waiting.proposal >= unproposed {
@@ -256,7 +333,9 @@ impl Host {
         Ok(())
     }
 
-    fn apply(&mut self, entry: &Entry) {
+    fn apply(&mut self, slot: Slot, entry: &Entry) {
+        self.applied = slot;
+        self.keeper.note(entry);
         // What is no command was decided all the same, and does nothing, on every node.
         for command in commands(entry).filter_map(|bytes| Command::decode(bytes).ok()) {
             let answer = self.machine.apply(&command.operation);
@@ -299,6 +378,33 @@ impl Host {
     /// Takes what came of it.
     pub(crate) fn finish_upkeep(&mut self, done: UpkeepDone<RealDisk>) -> Result<(), LogError> {
         self.store.finish_upkeep(done)
+    }
+
+    /// A snapshot to be made durable, if it is time for one, or one has come.
+    pub(crate) fn begin_snapshot(&mut self) -> Result<Option<Box<SnapshotJob<RealDisk>>>, Stopped> {
+        Ok(
+            match self.keeper.begin(self.applied, || self.machine.save())? {
+                Begun::Job(job) => Some(job),
+                Begun::Useless(snapshot) => {
+                    self.executor.received(since(self.start), snapshot, false);
+                    None
+                }
+                Begun::Nothing => None,
+            },
+        )
+    }
+
+    /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.
+    pub(crate) fn finish_snapshot(&mut self, done: SnapshotDone<RealDisk>) -> Result<(), Stopped> {
+        let now_ns = since(self.start);
+        match self.keeper.finish(done)? {
+            Kept::Trim(slot) => self.executor.trim(now_ns, slot),
+            Kept::Received(snapshot, is_durable) => {
+                self.executor.received(now_ns, snapshot, is_durable);
+            }
+            Kept::Nothing => {}
+        }
+        Ok(())
     }
 
     /// Takes nothing more on.

@@ -16,8 +16,10 @@ mod outbox;
 pub mod peer_message;
 mod reception;
 mod session;
+mod snapshots;
 pub mod transport;
 pub mod wire;
 
 pub use client::{Client, ClientError, ClientOptions, ClientOptionsError, Found};
+pub use host::Stopped;
 pub use node::{Node, NodeError, NodeOptions};

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use prost::Message;
 
-use crate::wire::{Answered, Get, Operation, OperationKind, Put};
+use crate::frame::{FrameError, Frames, append};
+use crate::wire::{Answered, Get, Operation, OperationKind, Put, Saved};
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 1_024;
@@ -17,6 +18,9 @@ pub const VALUE_BYTES_MAX: usize = 1 << 20;
 /// What all keys and values may have together, in bytes: the same on every node for ever, since what is refused for it is
 /// part of the state.
 const BYTES_MAX: usize = 1 << 30;
+
+/// What a register takes of that beside its key and its value.
+const REGISTER_BYTES: usize = 32;
 
 /// The longest operation, in bytes: a key, a value, and what goes around them.
 pub(crate) const OPERATION_BYTES_MAX: usize = KEY_BYTES_MAX + VALUE_BYTES_MAX + 64;
@@ -58,8 +62,8 @@ impl Registers {
         }
         let before = self.registers.get(&key);
         let version = before.map_or(0, |register| register.version) + 1;
-        let freed = before.map_or(0, |register| key.len() + register.value.len());
-        let bytes = self.bytes - freed + key.len() + value.len();
+        let freed = before.map_or(0, |register| bytes_of(&key, &register.value));
+        let bytes = self.bytes - freed + bytes_of(&key, &value);
         if bytes > BYTES_MAX {
             return refused("the registers are full: 1 GiB of keys and values");
         }
@@ -79,6 +83,46 @@ impl Registers {
         }
     }
 
+    /// All of it, as bytes: the same for the same state.
+    pub fn save(&self) -> Vec<u8> {
+        let mut saved = BytesMut::with_capacity(self.bytes);
+        for (key, register) in &self.registers {
+            let register = Saved {
+                key: key.clone(),
+                version: register.version,
+                value: register.value.clone(),
+            };
+            append(&register, &mut saved);
+        }
+        saved.into()
+    }
+
+    /// The registers that were saved as these bytes.
+    ///
+    /// # Errors
+    /// Bytes that are none.
+    pub fn restore(saved: &[u8]) -> Result<Self, FrameError> {
+        let mut frames = Frames::new(OPERATION_BYTES_MAX);
+        let mut restored = Self::default();
+        frames.push(saved);
+        while let Some(Saved {
+            key,
+            version,
+            value,
+        }) = frames.take()?
+        {
+            restored.bytes += bytes_of(&key, &value);
+            // Copied, so that what is set anew gives its memory back.
+            let (key, value) = (Bytes::copy_from_slice(&key), Bytes::copy_from_slice(&value));
+            restored.registers.insert(key, Register { version, value });
+        }
+        if frames.is_empty() {
+            Ok(restored)
+        } else {
+            Err(FrameError::Missing("its end"))
+        }
+    }
+
     fn get(&self, get: &Get) -> Answered {
         if let Some(words) = out_of_bounds(&get.key, &[]) {
             return refused(words);
@@ -90,6 +134,10 @@ impl Registers {
             refused: String::new(),
         }
     }
+}
+
+fn bytes_of(key: &[u8], value: &[u8]) -> usize {
+    REGISTER_BYTES + key.len() + value.len()
 }
 
 fn out_of_bounds(key: &[u8], value: &[u8]) -> Option<&'static str> {
@@ -164,6 +212,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_saved_is_restored_and_goes_on_alike() {
+        let mut registers = Registers::default();
+        for number in 0..50_u8 {
+            run(
+                &mut registers,
+                put(&[1 + number % 7], &vec![number; number.into()]),
+            );
+        }
+        let saved = registers.save();
+        assert!(saved.len() <= registers.bytes);
+        let mut restored = Registers::restore(&saved).unwrap();
+        assert_eq!(restored.registers, registers.registers);
+        assert_eq!(restored.bytes, registers.bytes);
+        assert_eq!(restored.save(), saved);
+        for registers in [&mut registers, &mut restored] {
+            assert_eq!(run(registers, put(&[1], b"more")).version, 9);
+        }
+        for cut in [1, saved.len() - 1] {
+            assert!(Registers::restore(&saved[..cut]).is_err());
+        }
+    }
+
+    #[test]
     fn bytes_that_are_no_operation_are_answered_too() {
         let mut registers = Registers::default();
         for bytes in [&b""[..], b"\xff\xff\xff", b"\x1a\x00"] {
@@ -177,7 +248,7 @@ mod tests {
         let mut registers = Registers::default();
         for length in [10, 1_000, 1] {
             run(&mut registers, put(b"key", &vec![0; length]));
-            assert_eq!(registers.bytes, 3 + length);
+            assert_eq!(registers.bytes, REGISTER_BYTES + 3 + length);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sprag_log::{
-    ClusterId, DiskError, Identity, Log, LogError, LogOptions, OpenError, RealDisk, Store,
+    ClusterId, DiskError, Identity, Log, LogError, LogOptions, OpenError, RealDisk, Snapshots,
 };
 use sprag_paxos::{
     Configuration, ConfigurationError, DiskId, NodeId, Options, OptionsError, Recovered, Replica,
@@ -24,11 +24,12 @@ use tokio::time::sleep_until;
 use crate::certificates::{CertificatesError, Credentials, Role, random};
 use crate::disk_thread::{DiskThread, Done, Job};
 use crate::founding::{Founding, FoundingError};
-use crate::host::{Asked, Host};
+use crate::host::{Asked, Host, Opened, Stopped};
 use crate::inbox::{Input, inbox};
 use crate::link::dial;
 use crate::links::Links;
 use crate::reception::{Shared, receive};
+use crate::snapshots::SNAPSHOT_BYTES_MAX;
 use crate::transport::{Close, TransportError, dialling, listen};
 use crate::wire::{NotDone, Outcome};
 
@@ -69,6 +70,9 @@ pub struct NodeOptions {
     pub beat: Duration,
     /// The bounds of its log.
     pub log: LogOptions,
+    /// After how many slots it takes a snapshot, at most: 1 and up. Two such intervals must have room in the log; where the
+    /// slots are large, it takes one sooner.
+    pub snapshot_slots: u64,
 }
 
 /// Why a node doesn't start, or stops.
@@ -109,9 +113,9 @@ pub enum NodeError {
     /// A node is its own peer.
     #[error("peer: node {0} is this node itself; leave it out")]
     OwnPeer(u16),
-    /// The log failed, or is full. What was acknowledged is durable.
+    /// Its disk failed, or is full.
     #[error("the node stops: {0}")]
-    Log(#[from] LogError),
+    Stopped(#[from] Stopped),
     /// The disk's thread couldn't be started, or is gone.
     #[error("the disk's thread: {0}")]
     DiskThread(io::Error),
@@ -119,8 +123,8 @@ pub enum NodeError {
 
 /// What a node is doing.
 enum Stage {
-    /// It waits for the others to found the cluster. The log is open, and what it gave back waits.
-    Founding(Option<Box<(Log<RealDisk>, Recovered)>>),
+    /// It waits for the others to found the cluster, and what its disk gave back waits with it.
+    Founding(Option<Box<Opened>>),
     /// It votes.
     Voting(Box<Host>),
 }
@@ -139,6 +143,7 @@ pub struct Node {
     /// What the disk's thread has to do.
     is_syncing: bool,
     is_in_upkeep: bool,
+    is_saving: bool,
     /// When the disk last had no room for another segment.
     no_room_at: Option<Instant>,
     start: Instant,
@@ -159,11 +164,8 @@ impl Node {
         let credentials = Credentials::read(&options.certificates, Role::Node(me))?;
         let cluster = credentials.cluster;
         let disk = RealDisk::open(&options.data)?;
-        let (log, recovered) = open_log(&disk, cluster, me, &options.log)?;
-        if recovered.lost.is_some() {
-            return Err(NodeError::Lost);
-        }
-        let voter = log.voter();
+        let opened = open_disk(&disk, cluster, me, &options.log)?;
+        let voter = opened.log.voter();
         // What is out of its bounds is refused now, and not when the cluster is founded.
         let alone = voting(&options, voter, Configuration::new(vec![voter])?)?;
         Replica::new(0, alone, Recovered::default())?;
@@ -186,11 +188,12 @@ impl Node {
             links: Links::default(),
             disk,
             founding,
-            stage: Stage::Founding(Some(Box::new((log, recovered.state)))),
+            stage: Stage::Founding(Some(Box::new(opened))),
             disk_thread,
             disk_done,
             is_syncing: false,
             is_in_upkeep: false,
+            is_saving: false,
             no_room_at: None,
             start: Instant::now(),
             tasks: Vec::new(),
@@ -349,30 +352,44 @@ impl Node {
             let Stage::Voting(host) = &mut self.stage else {
                 return Ok(());
             };
-            let Some(job) = host.begin_sync()? else {
+            let Some(job) = host.begin_sync().map_err(Stopped::from)? else {
                 break;
             };
-            if has_more && !self.is_in_upkeep {
+            if has_more && !self.is_in_upkeep && !self.is_saving {
                 self.is_syncing = true;
                 self.give(Job::Sync(job))?;
             } else {
                 let done = job.run();
-                host.finish_sync(done)?;
+                host.finish_sync(done).map_err(Stopped::from)?;
                 host.carry_out(&self.links)?;
             }
         }
         self.keep_up()
     }
 
-    /// Has the next segment made, if that is wanted.
+    /// Has the next segment made, and snapshots, when they are wanted.
     fn keep_up(&mut self) -> Result<(), NodeError> {
-        if !self.is_in_upkeep
-            && self.no_room_at.is_none_or(|at| at.elapsed() >= ROOM_AGAIN)
-            && let Stage::Voting(host) = &mut self.stage
-            && let Some(job) = host.begin_upkeep()?
-        {
+        let Stage::Voting(host) = &mut self.stage else {
+            return Ok(());
+        };
+        let has_room = self.no_room_at.is_none_or(|at| at.elapsed() >= ROOM_AGAIN);
+        let upkeep = if has_room && !self.is_in_upkeep {
+            host.begin_upkeep().map_err(Stopped::from)?
+        } else {
+            None
+        };
+        let snapshot = if self.is_saving {
+            None
+        } else {
+            host.begin_snapshot()?
+        };
+        if let Some(job) = upkeep {
             self.is_in_upkeep = true;
             self.give(Job::Upkeep(job))?;
+        }
+        if let Some(job) = snapshot {
+            self.is_saving = true;
+            self.give(Job::Snapshot(*job))?;
         }
         Ok(())
     }
@@ -393,7 +410,12 @@ impl Node {
         match done {
             Done::Sync(done) => {
                 self.is_syncing = false;
-                host.finish_sync(done)?;
+                host.finish_sync(done).map_err(Stopped::from)?;
+                host.carry_out(&self.links)?;
+            }
+            Done::Snapshot(done) => {
+                self.is_saving = false;
+                host.finish_snapshot(done)?;
                 host.carry_out(&self.links)?;
             }
             Done::Upkeep(done) => {
@@ -402,7 +424,7 @@ impl Node {
                     Ok(()) => self.no_room_at = None,
                     // It goes on while the segment lasts.
                     Err(LogError::DiskFull(_)) => self.no_room_at = Some(Instant::now()),
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(Stopped::from(error).into()),
                 }
             }
         }
@@ -428,29 +450,25 @@ impl Node {
 
     /// Becomes a voter, once it is known who votes.
     fn start_voting(&mut self) -> Result<(), NodeError> {
-        let Stage::Founding(log) = &mut self.stage else {
+        let Stage::Founding(opened) = &mut self.stage else {
             return Ok(());
         };
         let Some(voters) = self.founding.voters() else {
             return Ok(());
         };
-        let Some(opened) = log.take() else {
+        let Some(opened) = opened.take() else {
             return Ok(());
         };
-        let (log, recovered) = *opened;
         let options = &self.options;
         let is_known =
             |voter: &&Voter| voter.node == options.node || options.peers.contains_key(&voter.node);
         if let Some(unknown) = voters.iter().find(|voter| !is_known(voter)) {
             return Err(NodeError::NoAddress(unknown.node.0));
         }
-        let me = log.voter();
-        let voting = voting(options, me, Configuration::new(voters.to_vec())?)?;
-        let now_ns = nanoseconds(self.start.elapsed());
-        let replica = Replica::new(now_ns, voting, recovered)?;
-        let life = random()?;
-        let store = Store::new(log);
-        let host = Host::new(self.start, life, replica, store, options.log);
+        let configuration = Configuration::new(voters.to_vec())?;
+        let voting = voting(options, opened.log.voter(), configuration)?;
+        let slots = options.snapshot_slots;
+        let host = Host::new(self.start, random()?, voting, *opened, slots, options.log)?;
         self.stage = Stage::Voting(Box::new(host));
         self.keep_up()
     }
@@ -475,24 +493,36 @@ fn voting(
     })
 }
 
-/// Opens the log; where there is none, makes one, on a disk that nobody knows yet.
-fn open_log(
+/// Opens log and snapshots; where there are none, makes a log, on a disk that nobody knows yet.
+fn open_disk(
     disk: &RealDisk,
     cluster: ClusterId,
     node: NodeId,
     options: &LogOptions,
-) -> Result<(Log<RealDisk>, sprag_log::Recovered), NodeError> {
-    match Log::open(disk, cluster, node, options) {
+) -> Result<Opened, NodeError> {
+    let (log, recovered) = match Log::open(disk, cluster, node, options) {
         Err(OpenError::Missing) => {
             let voter = Voter {
                 node,
                 disk: DiskId(random()?),
             };
             Log::create(disk, Identity { cluster, voter }, options)?;
-            Ok(Log::open(disk, cluster, node, options)?)
+            Log::open(disk, cluster, node, options)?
         }
-        opened => Ok(opened?),
+        opened => opened?,
+    };
+    if recovered.lost.is_some() {
+        return Err(NodeError::Lost);
     }
+    let recovered = recovered.state;
+    let (snapshots, loaded) =
+        Snapshots::open(disk, cluster, recovered.trimmed, SNAPSHOT_BYTES_MAX)?;
+    Ok(Opened {
+        log,
+        recovered,
+        snapshots,
+        loaded,
+    })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

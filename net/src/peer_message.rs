@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sprag_paxos::{Answer, Ballot, DiskId, Entry, Message, NodeId, Slot, Vote, Voter};
+use sprag_paxos::{Answer, Ballot, DiskId, Entry, Message, NodeId, Slot, Snapshot, Vote, Voter};
 
 use crate::frame::FrameError;
 use crate::wire::{self, PeerFrame, PeerKind};
@@ -57,6 +57,19 @@ pub fn encode(message: &Message) -> PeerFrame {
         Message::Entries { from, entries } => PeerKind::Entries(wire::Entries {
             from: from.0,
             entries: entries.iter().map(Into::into).collect(),
+        }),
+        Message::FetchChunk { snapshot, offset } => PeerKind::FetchChunk(wire::FetchChunk {
+            snapshot: snapshot.into(),
+            offset: *offset,
+        }),
+        Message::Chunk {
+            snapshot,
+            offset,
+            bytes,
+        } => PeerKind::Chunk(wire::Chunk {
+            snapshot: snapshot.into(),
+            offset: *offset,
+            bytes: Bytes::from_owner(Arc::clone(bytes)),
         }),
     };
     PeerFrame { kind: Some(kind) }
@@ -121,6 +134,15 @@ pub fn decode(kind: PeerKind) -> Result<Message, FrameError> {
         PeerKind::Entries(entries) => Message::Entries {
             from: Slot(entries.from),
             entries: entries.entries.into_iter().map(Into::into).collect(),
+        },
+        PeerKind::FetchChunk(fetch) => Message::FetchChunk {
+            snapshot: fetch.snapshot.into(),
+            offset: fetch.offset,
+        },
+        PeerKind::Chunk(chunk) => Message::Chunk {
+            snapshot: chunk.snapshot.into(),
+            offset: chunk.offset,
+            bytes: Arc::from(&chunk.bytes[..]),
         },
     })
 }
@@ -191,6 +213,26 @@ impl TryFrom<wire::Ballot> for Ballot {
                 disk: DiskId(ballot.disk),
             },
         })
+    }
+}
+
+impl From<&Snapshot> for wire::Snapshot {
+    fn from(snapshot: &Snapshot) -> Self {
+        Self {
+            through: snapshot.through.0,
+            bytes: snapshot.bytes,
+            checksum: snapshot.checksum,
+        }
+    }
+}
+
+impl From<wire::Snapshot> for Snapshot {
+    fn from(snapshot: wire::Snapshot) -> Self {
+        Self {
+            through: Slot(snapshot.through),
+            bytes: snapshot.bytes,
+            checksum: snapshot.checksum,
+        }
     }
 }
 

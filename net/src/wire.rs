@@ -158,11 +158,53 @@ pub struct Entries {
     pub entries: Vec<Entry>,
 }
 
+/// Which snapshot is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Snapshot {
+    /// The last slot that it holds.
+    #[prost(uint64, tag = "1")]
+    pub through: u64,
+    /// How many bytes it has.
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+    /// Their checksum.
+    #[prost(fixed64, tag = "3")]
+    pub checksum: u64,
+}
+
+/// Asks for a piece of a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct FetchChunk {
+    /// Of which.
+    #[prost(message, required, tag = "1")]
+    pub snapshot: Snapshot,
+    /// From where.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+}
+
+/// A piece of a snapshot.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Chunk {
+    /// Of which.
+    #[prost(message, required, tag = "1")]
+    pub snapshot: Snapshot,
+    /// Where in it.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// The piece.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub bytes: Bytes,
+}
+
 /// A frame from peer to peer.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct PeerFrame {
     /// What it is; none: of a later version.
-    #[prost(oneof = "PeerKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(
+        oneof = "PeerKind",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
+    )]
     pub kind: Option<PeerKind>,
 }
 
@@ -196,6 +238,10 @@ pub enum PeerKind {
     Fetch(Fetch),
     #[prost(message, tag = "13")]
     Entries(Entries),
+    #[prost(message, tag = "14")]
+    FetchChunk(FetchChunk),
+    #[prost(message, tag = "15")]
+    Chunk(Chunk),
 }
 
 /// A frame from a client.
@@ -346,4 +392,18 @@ pub struct Answered {
     /// Why nothing was changed, in words; empty where it was done.
     #[prost(string, tag = "3")]
     pub refused: String,
+}
+
+/// A register, as a snapshot holds it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Saved {
+    /// Which.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+    /// How often it was set.
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+    /// To what it was set last.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub value: Bytes,
 }

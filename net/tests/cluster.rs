@@ -39,7 +39,9 @@ fn one_node_alone_is_a_cluster() {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_leader_is_killed_and_then_each_node_in_turn() {
-    let mut cluster = Cluster::started(3);
+    // With snapshots taken all the time.
+    let mut cluster = Cluster::with(3, &["--snapshot-slots", "20"]);
+    cluster.start_all();
     let leader = block_on(async {
         let client = cluster.client();
         client.put(b"key", b"value").await.unwrap();
@@ -118,6 +120,42 @@ fn a_node_whose_disk_was_lost_has_no_vote_and_says_so() {
         let found = cluster.client().get(b"key").await.unwrap().unwrap();
         assert_eq!(found.version, 1);
     });
+}
+
+/// The snapshots that a node has.
+fn snapshots(cluster: &Cluster, node: u16) -> Vec<String> {
+    let names = std::fs::read_dir(cluster.data(node)).unwrap();
+    let names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("snapshot-")).collect()
+}
+
+#[test]
+fn a_log_that_is_trimmed_is_never_full_and_who_was_away_begins_with_a_snapshot() {
+    let more = ["--slots", "800", "--snapshot-slots", "100"];
+    let mut cluster = Cluster::with(3, &more);
+    cluster.start_all();
+    block_on(async {
+        let client = cluster.client();
+        client.put(b"first", b"value").await.unwrap();
+        cluster.kill(3);
+        assert_eq!(snapshots(&cluster, 3).len(), 0);
+        for number in 1..=2_000_u64 {
+            let key = [b'k', (number % 10) as u8];
+            client.put(&key, &number.to_le_bytes()).await.unwrap();
+        }
+        cluster.start(3);
+        // From here on nothing is decided without it.
+        cluster.kill(1);
+        for key in 0..10 {
+            let found = client.get(&[b'k', key]).await.unwrap().unwrap();
+            assert_eq!(found.version, 200);
+        }
+        cluster.start(1);
+        cluster.kill(2);
+        let found = client.get(b"first").await.unwrap().unwrap();
+        assert_eq!((found.version, &found.value[..]), (1, &b"value"[..]));
+    });
+    assert!(!snapshots(&cluster, 3).is_empty());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use prost::Message as _;
 use sprag_net::frame::{FrameError, Frames, PREFIX_BYTES, append};
 use sprag_net::peer_message::{decode, encode};
 use sprag_net::wire::{ClientFrame, PeerFrame, PeerKind, Response};
-use sprag_paxos::{Answer, Ballot, DiskId, Entry, Message, NodeId, Slot, Vote, Voter};
+use sprag_paxos::{Answer, Ballot, DiskId, Entry, Message, NodeId, Slot, Snapshot, Vote, Voter};
 
 const BYTES_MAX: usize = 1 << 16;
 
@@ -37,6 +37,14 @@ fn answer() -> impl Strategy<Value = Answer> {
         ballot().prop_map(Answer::Unknown),
         (ballot(), entry()).prop_map(|(ballot, entry)| Answer::Accepted(Vote { ballot, entry })),
     ]
+}
+
+fn snapshot() -> impl Strategy<Value = Snapshot> {
+    (slot(), any::<u64>(), any::<u64>()).prop_map(|(through, bytes, checksum)| Snapshot {
+        through,
+        bytes,
+        checksum,
+    })
 }
 
 fn message() -> impl Strategy<Value = Message> {
@@ -74,6 +82,15 @@ fn message() -> impl Strategy<Value = Message> {
         slot().prop_map(|from| Message::Fetch { from }),
         (slot(), vec(entry(), 0..10))
             .prop_map(|(from, entries)| Message::Entries { from, entries }),
+        (snapshot(), any::<u64>())
+            .prop_map(|(snapshot, offset)| Message::FetchChunk { snapshot, offset }),
+        (snapshot(), any::<u64>(), vec(any::<u8>(), 0..100)).prop_map(
+            |(snapshot, offset, bytes)| Message::Chunk {
+                snapshot,
+                offset,
+                bytes: bytes.into(),
+            }
+        ),
     ]
 }
 

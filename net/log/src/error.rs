@@ -1,6 +1,6 @@
-//! What a log refuses, and why.
+//! What a log and its snapshots refuse, and why.
 
-use sprag_paxos::{Ballot, NodeId, Slot};
+use sprag_paxos::{Ballot, NodeId, Slot, Snapshot};
 
 use crate::disk::DiskError;
 use crate::identity::ClusterId;
@@ -27,6 +27,15 @@ pub enum OpenError {
         "both copies of the vote are unreadable, so this disk cannot vote any more; wipe it and give it a new id"
     )]
     VoteLost,
+    /// The log is trimmed, and no snapshot that can be read reaches up to there: what was decided is not all here, but its
+    /// vote holds. Wipe it and make a log under a new id, as for a lost vote; or put back a snapshot of this disk's.
+    #[error(
+        "no snapshot reaches up to slot {trimmed}, where the log begins; wipe the disk and give it a new id"
+    )]
+    SnapshotLost {
+        /// Up to where the log is trimmed.
+        trimmed: Slot,
+    },
     /// It belongs to another cluster.
     #[error(
         "the log in this directory is of cluster {found}, not of {expected}; it is another cluster's disk"
@@ -120,4 +129,48 @@ pub enum LogError {
     /// A job of the kind is under way: finish it first. Nothing was written and the log goes on.
     #[error("a {0} is under way; finish it, then try again")]
     Busy(&'static str),
+}
+
+/// Why something was not done with a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The disk refused. The snapshots have stopped: which of them are durable is unknown. Open them anew to go on.
+    #[error("the snapshots stop, since the disk failed: {0}")]
+    Disk(DiskError),
+    /// They have stopped before, for this reason. Open them anew to go on.
+    #[error("the snapshots have stopped, since the disk failed: {0}")]
+    Stopped(DiskError),
+    /// The disk has no room for one that comes from another voter. Nothing is left of it: free some, then begin anew.
+    #[error("the disk has no room for the snapshot that comes: {0}")]
+    DiskFull(DiskError),
+    /// It is larger than any may be.
+    #[error("a snapshot of {bytes} bytes is too large; raise bytes_max, which is {bytes_max}")]
+    TooLarge {
+        /// Its bytes.
+        bytes: u64,
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// What came is not what comes next.
+    #[error("of snapshot {snapshot} came bytes from {offset} on; the next are from {expected} on")]
+    OutOfTurn {
+        /// Of which.
+        snapshot: Snapshot,
+        /// From where on.
+        offset: u64,
+        /// From where on instead.
+        expected: u64,
+    },
+    /// More came than it has.
+    #[error("of snapshot {snapshot} came bytes up to {end}, which it doesn't have")]
+    TooLong {
+        /// Of which.
+        snapshot: Snapshot,
+        /// Up to where.
+        end: u64,
+    },
+    /// One that came is being installed: finish that first.
+    #[error("a snapshot is being installed; finish it, then try again")]
+    Busy,
 }

@@ -69,8 +69,8 @@ pub(crate) fn judge<F>(scans: &[Scan<F>]) -> Option<Verdict> {
         for (_, cell) in kept(scans, first, end) {
             verdict.first = verdict.first.max(oldest_named(cell));
             match cell.kind {
-                // The last one: it may take back what an earlier one said.
-                Kind::Decided => verdict.decided = cell.slot,
+                // The last one: it may take back what an earlier one said, but for what is trimmed.
+                Kind::Decided => verdict.decided = cell.slot.max(verdict.trimmed),
                 Kind::Trimmed => {
                     verdict.trimmed = verdict.trimmed.max(cell.slot);
                     verdict.decided = verdict.decided.max(cell.slot);

@@ -3,7 +3,8 @@
 //! A [`Log`] is made once for a new voter, and opened at each start, which gives what the voter starts with. Then records
 //! are appended, and are durable once a sync that began after them has succeeded. The sync is a job, as is the making of
 //! the next segment: a caller with one thread runs them where it stands, another hands them to a thread of the disk's.
-//! The files, and why what is found in them means what it does, are in the crate's `README.md`.
+//! [`Snapshots`] are kept beside it: once one is durable, a record says so, and what it holds leaves the log. The files,
+//! and why what is found in them means what it does, are in the crate's `README.md`.
 //!
 //! ```
 //! use sprag_log::{ClusterId, Identity, Log, LogOptions, RealDisk};
@@ -58,13 +59,14 @@ mod segment;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod slots;
+mod snapshots;
 mod store;
 mod sync;
 mod upkeep;
 mod vote;
 
 pub use disk::{Disk, DiskError, DiskFile, Fault, Operation};
-pub use error::{LogError, OpenError};
+pub use error::{LogError, OpenError, SnapshotError};
 pub use identity::{ClusterId, Identity};
 pub use log::{Log, Position};
 pub use open::Recovered;
@@ -72,6 +74,7 @@ pub use options::{LogOptions, OptionsError};
 pub use real::{RealDisk, RealFile};
 #[cfg(feature = "simulation")]
 pub use simulated::{Damage, DiskFaults, NoFaults, Place, SimulatedDisk, SimulatedFile};
+pub use snapshots::{Chunk, Finished, Loaded, SnapshotDone, SnapshotJob, Snapshots};
 pub use store::Store;
 pub use sync::{SyncDone, SyncJob};
 pub use upkeep::{Upkeep, UpkeepDone};

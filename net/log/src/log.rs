@@ -122,15 +122,44 @@ impl<D: Disk> Log<D> {
     /// Appends records, in one batch: one write for them, and one for their headers. They are not durable yet, but for
     /// what they promise, which is made durable first, as [`promise`](Self::promise) does it.
     ///
+    /// With [`Record::Trimmed`], which makes room, the log may grow beyond its bound of segments. The slots are forgotten
+    /// at once; their segments are given back by the upkeep after the record is durable. The snapshot must have been
+    /// durable before.
+    ///
     /// # Errors
     /// Before anything is written, and the log goes on: [`LogError::TooLarge`], [`LogError::Trimmed`],
     /// [`LogError::TooFar`], [`LogError::Full`], [`LogError::DiskFull`], and [`LogError::Busy`] while the upkeep under
     /// way makes the segment that is needed. [`LogError::Disk`], with which it has stopped.
     pub fn append(&mut self, records: &[Record]) -> Result<Position, LogError> {
+        self.append_within(records, self.segments_max(records))
+    }
+
+    /// How many segments there may be while `records` are appended.
+    pub(crate) fn segments_max(&self, records: &[Record]) -> usize {
+        let makes_room = |record| matches!(record, &Record::Trimmed(_));
+        if records.iter().any(makes_room) {
+            usize::MAX
+        } else {
+            self.options.segments_max
+        }
+    }
+
+    /// Appends records, in one batch.
+    pub(crate) fn append_within(
+        &mut self,
+        records: &[Record],
+        segments_max: usize,
+    ) -> Result<Position, LogError> {
         self.running()?;
-        let trimmed = self.slots.trimmed();
+        let mut trimmed = self.slots.trimmed();
         let slots_max = self.options.slots_max;
-        for slot in records.iter().filter_map(record::held_slot) {
+        for record in records {
+            if let Record::Trimmed(slot) = record {
+                trimmed = trimmed.max(*slot);
+            }
+            let Some(slot) = record::held_slot(record) else {
+                continue;
+            };
             if slot <= trimmed {
                 return Err(LogError::Trimmed { slot, trimmed });
             }
@@ -143,38 +172,10 @@ impl<D: Disk> Log<D> {
             }
         }
         let drafts = records.iter().filter_map(Draft::of);
-        self.make_room(drafts.clone(), self.options.segments_max)?;
+        self.make_room(drafts.clone(), segments_max)?;
         let promised = records.iter().map(record::promised);
         self.raise(promised.fold(Ballot::NONE, Ballot::max))?;
         self.write(drafts)
-    }
-
-    /// Says that a snapshot holds everything up to `slot`: the slots are forgotten, and their segments given back by
-    /// the upkeep after this is durable. The snapshot must be durable before, its file and its directory. To trim what
-    /// is trimmed does nothing.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append).
-    pub fn trim(&mut self, slot: Slot) -> Result<Position, LogError> {
-        self.running()?;
-        if slot <= self.slots.trimmed() {
-            return Ok(self.appended);
-        }
-        // The last segment stays, since it is written to.
-        let needed = |segment: &&Segment<D::File>| segment.slot_max > slot;
-        let first = self.segments.iter().find(needed).or(self.segments.back());
-        let first = first.map_or(0, |segment| segment.generation);
-        let draft = std::iter::once(Draft::trimmed(slot, first));
-        // At the bound too: it is what makes room.
-        self.make_room(draft.clone(), usize::MAX)?;
-        let position = self.write(draft)?;
-        self.slots.trim(slot);
-        self.decided = self.decided.max(slot);
-        self.trim = Some((position, first));
-        if planted(Bug::TrimBeforeSync) {
-            self.give_back(first);
-        }
-        Ok(position)
     }
 
     /// What the node knows of `slot`, read from the disk and checked.
@@ -297,11 +298,11 @@ impl<D: Disk> Log<D> {
         let length = (lines as usize * CELL).next_multiple_of(UNIT);
         self.batch.clear();
         self.batch.resize(length, 0);
-        let mut segments = self.segments.iter_mut().rev();
-        let Some(last) = segments.next() else {
+        let Some((last, older)) = self.segments.make_contiguous().split_last_mut() else {
             return Ok(self.appended);
         };
-        let are_older_synced = segments.all(|segment| segment.synced == segment.count);
+        let mut synced = older.iter();
+        let are_older_synced = synced.all(|segment| segment.synced == segment.count);
         let proven = if are_older_synced { last.synced + 1 } else { 0 };
         let origin = Origin {
             identity: self.identity,
@@ -311,7 +312,18 @@ impl<D: Disk> Log<D> {
         let mut rest = &mut self.batch[..];
         let mut drafts = drafts.peekable();
         let mut line = self.line;
-        while let Some(draft) = drafts.next() {
+        let mut oldest_needed = None;
+        while let Some(mut draft) = drafts.next() {
+            if draft.kind == Kind::Trimmed {
+                self.slots.trim(draft.slot);
+                draft.slot = self.slots.trimmed();
+                let mut older = older.iter();
+                let needed = older.find(|segment| segment.slot_max > draft.slot);
+                // The last segment stays, since it is written to.
+                draft.ballot.round = needed.map_or(last.generation, |needed| needed.generation);
+                oldest_needed = Some(draft.ballot.round);
+                self.decided = self.decided.max(draft.slot);
+            }
             let cell = Cell {
                 checksum: 0,
                 previous: self.previous,
@@ -336,7 +348,7 @@ impl<D: Disk> Log<D> {
                 last.slot_max = last.slot_max.max(cell.slot);
                 self.slots.note(origin.generation, cell);
             } else if cell.kind == Kind::Decided {
-                self.decided = cell.slot;
+                self.decided = cell.slot.max(self.slots.trimmed());
             }
         }
         let units = first / UNIT_LINES..index.div_ceil(UNIT_LINES);
@@ -350,6 +362,12 @@ impl<D: Disk> Log<D> {
         written.map_err(|error| self.stop(error))?;
         self.line = line.next_multiple_of(UNIT_LINES);
         self.appended = Position(self.appended.0 + u64::from(index - first));
+        if let Some(oldest) = oldest_needed {
+            self.trim = Some((self.appended, oldest));
+            if planted(Bug::TrimBeforeSync) {
+                self.give_back(oldest);
+            }
+        }
         Ok(self.appended)
     }
 

@@ -11,6 +11,7 @@ use crate::options::LogOptions;
 use crate::recover::Opening;
 use crate::scan::Scan;
 use crate::segment::{self, Layout};
+use crate::snapshots::file;
 use crate::upkeep::{SPARE, prepare};
 use crate::vote::{self, VOTE, VOTE_NEW, VoteFile};
 
@@ -19,19 +20,17 @@ use crate::vote::{self, VOTE, VOTE_NEW, VoteFile};
 pub struct Recovered {
     /// Who votes on this disk.
     pub voter: Voter,
-    /// All slots up to this one are in a snapshot.
-    pub trimmed: Slot,
-    /// Set where the disk has lost acceptances and even their slots: each slot above `trimmed` may have had one in a
+    /// Set where the disk has lost acceptances and even their slots: each slot above the trimmed may have had one in a
     /// ballot up to this. Such a disk has no vote in a slot until it accepts there in a higher ballot, and doesn't know
     /// what is decided; it is best given up for a new one.
     pub lost: Option<Ballot>,
-    /// What the voter starts with. Its answers are for slots above `trimmed` only; where nothing is lost, those that
-    /// it doesn't name are never.
+    /// What the voter starts with; of which snapshot is for the caller to say. Its answers are for slots above the trimmed
+    /// only; where nothing is lost, those that it doesn't name are never.
     pub state: sprag_paxos::Recovered,
 }
 
 impl Recovered {
-    /// What is known of the vote in any slot above `trimmed`.
+    /// What is known of the vote in any slot above the trimmed.
     pub fn answer(&self, slot: Slot) -> Answer {
         let unnamed = || self.lost.map_or(Answer::Never, Answer::Unknown);
         self.state
@@ -71,7 +70,8 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Gives up the log in a directory, and with it its vote, for good. Files that aren't the log's stay.
+    /// Gives up the log in a directory, with its snapshots, and with it its vote, for good. Files that are none of theirs
+    /// stay.
     ///
     /// # Errors
     /// Whatever the disk says; to be called again.
@@ -82,8 +82,11 @@ impl<D: Disk> Log<D> {
             disk.remove(VOTE)?;
             disk.sync_directory()?;
         }
-        let leftover = |name: &&String| is_leftover(name) || segment::generation(name).is_some();
-        for name in names.iter().filter(leftover) {
+        let is_own = |name: &&String| {
+            let is_snapshot = file::is_leftover(name) || file::through(name).is_some();
+            is_leftover(name) || segment::generation(name).is_some() || is_snapshot
+        };
+        for name in names.iter().filter(is_own) {
             disk.remove(name)?;
         }
         disk.sync_directory()

@@ -31,6 +31,8 @@ impl<'a> Draft<'a> {
                 entry,
             ),
             Record::Decided(slot) => ([Kind::Decided; 2], *slot, Ballot::NONE, &Entry::Noop),
+            // What it needs is found when it is written.
+            Record::Trimmed(slot) => ([Kind::Trimmed; 2], *slot, Ballot::NONE, &Entry::Noop),
         };
         let (kind, payload): (Kind, &[u8]) = match entry {
             Entry::Noop => (kinds[0], &[]),
@@ -44,20 +46,6 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// All slots up to `slot` are in a snapshot, and no generation below `first` is needed.
-    pub(crate) fn trimmed(slot: Slot, first: u64) -> Draft<'a> {
-        let ballot = Ballot {
-            round: first,
-            ..Ballot::NONE
-        };
-        Draft {
-            kind: Kind::Trimmed,
-            slot,
-            ballot,
-            payload: &[],
-        }
-    }
-
     /// The lines that it takes.
     pub(crate) fn lines(&self) -> u64 {
         u64::from(Cell::lines(0)) + (self.payload.len() as u64).div_ceil(CELL as u64)
@@ -69,7 +57,7 @@ pub(crate) fn promised(record: &Record) -> Ballot {
     match record {
         Record::Promised(ballot) => *ballot,
         Record::Accepted { vote, .. } => vote.ballot,
-        Record::Learned { .. } | Record::Decided(_) => Ballot::NONE,
+        Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => Ballot::NONE,
     }
 }
 
@@ -77,6 +65,6 @@ pub(crate) fn promised(record: &Record) -> Ballot {
 pub(crate) fn held_slot(record: &Record) -> Option<Slot> {
     match record {
         Record::Accepted { slot, .. } | Record::Learned { slot, .. } => Some(*slot),
-        Record::Promised(_) | Record::Decided(_) => None,
+        Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => None,
     }
 }

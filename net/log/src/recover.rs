@@ -172,6 +172,8 @@ impl<D: Disk> Log<D> {
         let mut state = sprag_paxos::Recovered {
             promised: vote.promised,
             decided: trimmed,
+            trimmed,
+            snapshot: trimmed,
             ..sprag_paxos::Recovered::default()
         };
         for (slot, held) in self.slots.all() {
@@ -194,7 +196,6 @@ impl<D: Disk> Log<D> {
         }
         Ok(Recovered {
             voter: self.identity.voter,
-            trimmed,
             lost: (vote.lost > Ballot::NONE).then_some(vote.lost),
             state,
         })

@@ -280,7 +280,12 @@ impl SimulatedFile {
         // Somewhere that is no file: lost.
         let nowhere = (u64::MAX, 0);
         let misdirected = place.map(|place| {
-            let inode = state.names.get(&place.file).copied();
+            // This very file may have another name by now.
+            let inode = if *place.file == *self.name {
+                Some(self.inode)
+            } else {
+                state.names.get(&place.file).copied()
+            };
             inode.map_or(nowhere, |inode| (inode, place.offset / size as u64))
         });
         let inode = self.inode(state, Operation::Write)?;

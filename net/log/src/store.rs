@@ -98,7 +98,7 @@ impl<D: Disk> Store<D> {
         }
         let mut records = std::mem::take(&mut self.records);
         let before = self.log.appended();
-        let appended = self.append(&records);
+        let appended = self.append(&records, self.log.segments_max(&records));
         records.drain(..(self.log.appended().0 - before.0) as usize);
         self.wants_sync = !records.is_empty();
         self.records = records;
@@ -125,13 +125,13 @@ impl<D: Disk> Store<D> {
         self.log.finish_upkeep(done)
     }
 
-    /// In one batch, or in as few as a segment has room for.
-    fn append(&mut self, records: &[Record]) -> Result<(), LogError> {
-        match self.log.append(records) {
+    /// In one batch, or in as few as a segment has room for: one that makes room does for all of them.
+    fn append(&mut self, records: &[Record], segments_max: usize) -> Result<(), LogError> {
+        match self.log.append_within(records, segments_max) {
             Err(LogError::TooLarge { .. }) if records.len() > 1 => {
                 let (first, second) = records.split_at(records.len() / 2);
-                self.append(first)?;
-                self.append(second)
+                self.append(first, segments_max)?;
+                self.append(second, segments_max)
             }
             appended => appended.map(|_| ()),
         }

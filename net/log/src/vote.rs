@@ -103,7 +103,7 @@ impl<F: DiskFile> VoteFile<F> {
     pub(crate) fn write(&mut self, promised: Ballot, lost: Ballot) -> Result<(), DiskError> {
         if planted(Bug::BallotAndVoterInTwoWrites) {
             let half = Ballot {
-                round: promised.round,
+                voter: promised.voter,
                 ..self.record.promised
             };
             self.write_whole(half, lost)?;

@@ -283,7 +283,7 @@ impl Node {
                             Record::Learned { slot, entry } => {
                                 model.last.insert(*slot, entry.clone());
                             }
-                            Record::Promised(_) | Record::Decided(_) => {}
+                            Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => {}
                         }
                     }
                 }
@@ -340,7 +340,7 @@ impl Node {
             15..17 => {
                 let slot = Slot(log.trimmed().0 + self.rng.u64(1..=8));
                 model.trim_asked = model.trim_asked.max(slot.0);
-                let trimmed = log.trim(slot);
+                let trimmed = log.append(&[Record::Trimmed(slot)]);
                 if let Ok(position) = trimmed {
                     model.trims_pending.push((position, slot.0));
                     model.counts.trims += 1;
@@ -433,7 +433,7 @@ impl Node {
         )?;
         model.promised = Some(recovered.state.promised).filter(|promised| *promised > Ballot::NONE);
         self.round = self.round.max(recovered.state.promised.round + 1);
-        let trimmed = recovered.trimmed.0;
+        let trimmed = recovered.state.trimmed.0;
         let is_lost = recovered.lost.is_some();
         require(
             is_lost || (model.trimmed..=model.trim_asked).contains(&trimmed),

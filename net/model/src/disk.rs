@@ -127,6 +127,8 @@ impl Disk {
                 self.promised = self.promised.max(ballot);
                 return;
             }
+            // Nobody takes snapshots here.
+            Record::Trimmed(_) => return,
             Record::Decided(slot) => {
                 self.decided = self.decided.max(slot);
                 return;

@@ -192,7 +192,11 @@ impl Node {
                 }
             }
             Effect::Decided { slot, entry } => claims.push(Claim::Decided { slot, entry }),
-            Effect::SteppedDown { .. } => {}
+            // Nobody takes snapshots here.
+            Effect::SteppedDown { .. }
+            | Effect::SendChunk { .. }
+            | Effect::Receive { .. }
+            | Effect::Restore { .. } => {}
         }
         Ok(())
     }

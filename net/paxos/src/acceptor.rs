@@ -99,6 +99,19 @@ impl Acceptor {
         ballot < self.promised
     }
 
+    /// Forgets what it accepted in the slots up to `slot`, all of them decided: nobody asks any more.
+    pub(crate) fn trim(&mut self, slot: Slot) {
+        self.answers.trim(slot);
+    }
+
+    /// For a planted bug only: forgets what it accepted after `slot`.
+    pub(crate) fn forget_after(&mut self, slot: Slot) {
+        let kept = self.answers.range(Slot::NONE);
+        let kept = kept.filter(|(of, _)| *of <= slot);
+        let kept: BTreeMap<_, _> = kept.map(|(of, answer)| (of, answer.clone())).collect();
+        self.answers = kept.into();
+    }
+
     /// For a planted bug only: the last slot that it knows anything of.
     pub(crate) fn last(&self) -> Slot {
         let last = self.answers.range(Slot::NONE).last();

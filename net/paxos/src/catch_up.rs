@@ -1,44 +1,80 @@
 //! Catching up: what was decided while a voter did not hear of it.
 
-use crate::effect::Ticket;
+use crate::effect::{Effect, Ticket};
 use crate::entry::{Entry, Slot};
 use crate::message::Message;
 use crate::replica::{Replica, Role};
 use crate::simulation::{Bug, Mark, planted, reach};
+use crate::snapshot::Snapshot;
 use crate::voter::Voter;
 
 /// A question that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Fetching {
-    from: Slot,
+    wanted: Wanted,
+    /// Who was asked.
+    pub(crate) of: Voter,
     /// When another may be asked.
     due_ns: u64,
+}
+
+/// What is missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Wanted {
+    /// What was decided from this slot on.
+    Entries(Slot),
+    /// The rest of a snapshot.
+    Chunk(Snapshot, u64),
 }
 
 impl Replica {
     /// Asks `of` what was decided after what is known here, unless that has just been asked, or would only be more for a disk
     /// that is behind.
     pub(crate) fn fetch(&mut self, now_ns: u64, of: Voter) {
-        let from = self.decided().next();
         if self.is_disk_behind() {
             return;
         }
-        if self.fetching.is_some_and(|fetching| {
-            fetching.from == from && (now_ns < fetching.due_ns || planted(Bug::FetchNotSentAgain))
-        }) {
+        let wanted = match self.incoming {
+            Some(incoming) if incoming.snapshot.through > self.decided() => {
+                if incoming.is_whole() {
+                    return;
+                }
+                Wanted::Chunk(incoming.snapshot, incoming.next)
+            }
+            _ => Wanted::Entries(self.decided().next()),
+        };
+        let is_asked = |asked: Fetching| {
+            asked.wanted == wanted && (now_ns < asked.due_ns || planted(Bug::FetchNotSentAgain))
+        };
+        if self.fetching.is_some_and(is_asked) {
             return;
         }
         self.fetching = Some(Fetching {
-            from,
+            wanted,
+            of,
             due_ns: now_ns + self.options.beat_ns,
         });
-        self.send(Ticket::NONE, of, Message::Fetch { from });
+        let message = match wanted {
+            Wanted::Entries(from) => Message::Fetch { from },
+            Wanted::Chunk(snapshot, offset) => Message::FetchChunk { snapshot, offset },
+        };
+        self.send(Ticket::NONE, of, message);
     }
 
     pub(crate) fn fetched(&mut self, to: Voter, from: Slot) {
+        if (Slot(1)..=self.learner.trimmed()).contains(&from) {
+            reach(Mark::FetchOfTrimmed);
+            if !planted(Bug::FetchSkipsTheTrimmed) {
+                return self.output(Ticket::NONE, Effect::SendChunk { to, asked: None });
+            }
+        }
         let mut entries = Vec::new();
         let mut bytes = 0;
-        let mut slot = from;
+        let mut slot = if planted(Bug::FetchSkipsTheTrimmed) {
+            from.max(self.learner.trimmed().next())
+        } else {
+            from
+        };
         while bytes <= self.options.page_bytes_max
             && let Some(entry) = self.entry_to_tell(slot)
         {
@@ -79,16 +115,19 @@ impl Replica {
                 }
             }
         }
-        match self.role {
-            Role::Candidate(_) => {
-                self.wait_for_leader(now_ns);
-                self.go_on(now_ns);
-            }
-            _ if self.decided() < self.known => {
-                reach(Mark::FetchedInPages);
-                self.fetch(now_ns, of);
-            }
-            _ => {}
+        if self.decided() < self.known && !matches!(self.role, Role::Candidate(_)) {
+            reach(Mark::FetchedInPages);
+        }
+        self.caught_up(now_ns, of);
+    }
+
+    /// More is known to be decided than before: what follows, and whether `of` is asked for more.
+    pub(crate) fn caught_up(&mut self, now_ns: u64, of: Voter) {
+        if matches!(self.role, Role::Candidate(_)) {
+            self.wait_for_leader(now_ns);
+            self.go_on(now_ns);
+        } else if self.decided() < self.known {
+            self.fetch(now_ns, of);
         }
     }
 }

@@ -1,8 +1,11 @@
 //! What the state machine asks of the world.
 
+use std::sync::Arc;
+
 use crate::ballot::Ballot;
 use crate::entry::{Entry, Slot, Vote};
 use crate::message::Message;
+use crate::snapshot::Snapshot;
 use crate::voter::Voter;
 
 /// Numbers what is made durable: 1 and up, in the order in which it was asked for.
@@ -36,6 +39,9 @@ pub enum Record {
     /// Everything up to this slot is decided, and is what was last accepted or learned there. Those records are durable
     /// before this one is written.
     Decided(Slot),
+    /// A snapshot that is durable here holds everything up to this slot: what is on record of those slots isn't needed any
+    /// more. They are all decided.
+    Trimmed(Slot),
 }
 
 impl Record {
@@ -43,7 +49,7 @@ impl Record {
     pub fn is_urgent(&self) -> bool {
         match self {
             Record::Promised(_) | Record::Accepted { .. } => true,
-            Record::Learned { .. } | Record::Decided(_) => false,
+            Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => false,
         }
     }
 }
@@ -66,12 +72,36 @@ pub enum Effect {
         /// What.
         message: Message,
     },
-    /// The slot is decided, for good. Slots come in order, each once in a voter's life.
+    /// The slot is decided, for good. Slots come in order, each once in a voter's life, but for those that a snapshot skips.
     Decided {
         /// Which.
         slot: Slot,
         /// What it holds.
         entry: Entry,
+    },
+    /// Send a [`Chunk`](Message::Chunk): of the snapshot that was asked for, from that byte on; where that isn't here any
+    /// more, or none was asked for, of the newest, from its start.
+    SendChunk {
+        /// To whom.
+        to: Voter,
+        /// What was asked for.
+        asked: Option<(Snapshot, u64)>,
+    },
+    /// Keep this piece of a snapshot that another voter sends. Pieces come in order; one at 0 makes void what came before it.
+    /// After the last, check the whole, make it durable, and say [`received`](crate::Executor::received).
+    Receive {
+        /// Of which.
+        snapshot: Snapshot,
+        /// Where in it.
+        offset: u64,
+        /// The piece.
+        bytes: Arc<[u8]>,
+    },
+    /// What was decided up to here is skipped: the state that this snapshot holds, durable here, takes the place of the
+    /// state there is.
+    Restore {
+        /// Which.
+        snapshot: Snapshot,
     },
     /// This voter leads no longer. Of what it was given to propose, the outcome of what isn't decided yet is unknown; but
     /// what came from `unproposed` on has never been proposed.

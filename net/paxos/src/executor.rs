@@ -9,6 +9,7 @@ use crate::effect::{Effect, Ticket};
 use crate::entry::Slot;
 use crate::message::Message;
 use crate::replica::{ProposeError, Replica};
+use crate::snapshot::Snapshot;
 use crate::voter::Voter;
 
 /// A voter and its held-back effects.
@@ -91,6 +92,20 @@ impl Executor {
         self.at(now_ns);
         self.durable = self.durable.max(ticket);
         self.replica.persisted(self.now_ns, ticket);
+    }
+
+    /// A snapshot that is durable here holds everything up to `slot`: what is remembered of those slots is forgotten, soon
+    /// on disk too. What isn't decided yet stays.
+    pub fn trim(&mut self, now_ns: u64, slot: Slot) {
+        self.at(now_ns);
+        self.replica.trim(self.now_ns, slot);
+    }
+
+    /// All of a snapshot has come that was to be [received](Effect::Receive), or it can't be kept. Whether it is whole and, with
+    /// its name, durable; if not, nothing is left of it.
+    pub fn received(&mut self, now_ns: u64, snapshot: Snapshot, is_durable: bool) {
+        self.at(now_ns);
+        self.replica.received(self.now_ns, snapshot, is_durable);
     }
 
     /// The next effect to carry out. What the voter tells itself takes the same way as what it tells others, and is told

@@ -8,14 +8,37 @@ use crate::entry::{Entry, Slot};
 /// What a voter knows to be decided: everything up to a slot, and no more than that.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Learner {
+    /// Up to here, only a snapshot holds what is decided.
+    trimmed: Slot,
     decided: Slot,
     /// What was learned from others and wasn't accepted here in the ballot that decided it.
     learned: BTreeMap<Slot, Entry>,
 }
 
 impl Learner {
-    pub(crate) fn new(decided: Slot, learned: BTreeMap<Slot, Entry>) -> Self {
-        Self { decided, learned }
+    pub(crate) fn new(trimmed: Slot, decided: Slot, learned: BTreeMap<Slot, Entry>) -> Self {
+        Self {
+            trimmed,
+            decided,
+            learned,
+        }
+    }
+
+    /// Up to this slot, only a snapshot holds what is decided.
+    pub(crate) fn trimmed(&self) -> Slot {
+        self.trimmed
+    }
+
+    /// Forgets what the slots up to `slot` hold.
+    pub(crate) fn trim(&mut self, slot: Slot) {
+        self.trimmed = self.trimmed.max(slot);
+        self.learned = self.learned.split_off(&slot.next());
+    }
+
+    /// Everything up to `slot` is decided, and in a snapshot.
+    pub(crate) fn skip_to(&mut self, slot: Slot) {
+        self.decided = self.decided.max(slot);
+        self.trim(slot);
     }
 
     /// Everything up to this slot is decided.
@@ -23,7 +46,7 @@ impl Learner {
         self.decided
     }
 
-    /// What a decided slot holds.
+    /// What a decided slot holds, unless only a snapshot does.
     pub(crate) fn entry<'a>(&'a self, acceptor: &'a Acceptor, slot: Slot) -> Option<&'a Entry> {
         if slot > self.decided {
             return None;
@@ -41,6 +64,11 @@ impl Learner {
     pub(crate) fn learn(&mut self, entry: Entry) {
         self.advance();
         self.learned.insert(self.decided, entry);
+    }
+
+    /// For a planted bug only: everything up to `slot` is decided, and is what was accepted there.
+    pub(crate) fn pass_over(&mut self, slot: Slot) {
+        self.decided = self.decided.max(slot);
     }
 
     /// For a planted bug only: goes back.
@@ -62,7 +90,7 @@ mod tests {
                 acceptor.accept(ballot(1, voters(3)[0]), Slot(slot), &entry(b"accepted"));
             assert_eq!(accepted, Ok(true));
         }
-        let mut learner = Learner::new(Slot::NONE, BTreeMap::new());
+        let mut learner = Learner::new(Slot::NONE, Slot::NONE, BTreeMap::new());
         learner.advance();
         learner.learn(entry(b"learned"));
         learner.learn(Entry::Noop);
@@ -81,5 +109,12 @@ mod tests {
                 "slot {slot}"
             );
         }
+        learner.trim(Slot(2));
+        acceptor.trim(Slot(2));
+        assert_eq!((learner.trimmed(), learner.decided()), (Slot(2), Slot(3)));
+        assert_eq!(learner.entry(&acceptor, Slot(2)), None);
+        assert_eq!(learner.entry(&acceptor, Slot(3)), Some(&Entry::Noop));
+        learner.skip_to(Slot(5));
+        assert_eq!((learner.trimmed(), learner.decided()), (Slot(5), Slot(5)));
     }
 }

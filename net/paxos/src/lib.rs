@@ -21,8 +21,10 @@ mod replica;
 mod replication;
 pub mod simulation;
 mod slots;
+mod snapshot;
 #[cfg(test)]
 mod testing;
+mod transfer;
 mod voter;
 
 pub use acceptor::{Acceptor, TooLate};
@@ -36,4 +38,5 @@ pub use executor::Executor;
 pub use message::Message;
 pub use options::{Options, OptionsError};
 pub use replica::{ProposeError, Recovered, Replica, RoleName};
+pub use snapshot::Snapshot;
 pub use voter::{DiskId, NodeId, Voter};

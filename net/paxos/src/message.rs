@@ -1,7 +1,10 @@
 //! What voters tell each other.
 
+use std::sync::Arc;
+
 use crate::ballot::Ballot;
 use crate::entry::{Answer, Entry, Slot};
+use crate::snapshot::Snapshot;
 
 /// A message from one voter to another. Each may be lost, doubled, late and out of order; who sent it is known to the
 /// transport, which proves it. An answer names the ballot of what it answers, and counts for no other.
@@ -92,5 +95,21 @@ pub enum Message {
         from: Slot,
         /// What each holds, slot after slot.
         entries: Vec<Entry>,
+    },
+    /// Asks for a piece of a snapshot: what was missed is so long ago that it isn't kept entry by entry any more.
+    FetchChunk {
+        /// Of which.
+        snapshot: Snapshot,
+        /// From which of its bytes on.
+        offset: u64,
+    },
+    /// A piece of a snapshot: of the one that was asked for, or the first of another where that isn't there any more.
+    Chunk {
+        /// Of which.
+        snapshot: Snapshot,
+        /// Where in it.
+        offset: u64,
+        /// The piece.
+        bytes: Arc<[u8]>,
     },
 }

@@ -27,7 +27,8 @@ use crate::learner::Learner;
 use crate::message::Message;
 use crate::options::{Options, OptionsError, WINDOW_SLOTS_MAX};
 use crate::random::Random;
-use crate::simulation::{Mark, reach};
+use crate::simulation::{Bug, Mark, planted, reach};
+use crate::transfer::Incoming;
 use crate::voter::{NodeId, Voter};
 
 /// What a voter's disk gave back.
@@ -43,6 +44,11 @@ pub struct Recovered {
     /// read, that more is decided must be off the record, durably, before the voter starts: it may accept something there
     /// again, which would be taken for what was decided, the next time.
     pub decided: Slot,
+    /// Up to where nothing is on record any more, since a snapshot holds it. All of that is decided.
+    pub trimmed: Slot,
+    /// What the state that the voter starts with holds: the last slot of the snapshot that it was made from, not below
+    /// `trimmed`. It may be above `decided`.
+    pub snapshot: Slot,
 }
 
 impl Default for Recovered {
@@ -53,6 +59,8 @@ impl Default for Recovered {
             answers: BTreeMap::new(),
             learned: BTreeMap::new(),
             decided: Slot::NONE,
+            trimmed: Slot::NONE,
+            snapshot: Slot::NONE,
         }
     }
 }
@@ -141,6 +149,8 @@ pub struct Replica {
     /// When it asks again whoever did not answer.
     pub(crate) resend_due_ns: u64,
     pub(crate) fetching: Option<Fetching>,
+    /// The snapshot that comes.
+    pub(crate) incoming: Option<Incoming>,
     /// Up to where others know what is decided.
     pub(crate) known: Slot,
     /// The highest ballot heard of.
@@ -185,13 +195,14 @@ impl Replica {
             random: Random::new(options.seed),
             highest: acceptor.promised(),
             acceptor,
-            learner: Learner::new(recovered.decided, recovered.learned),
+            learner: Learner::new(recovered.trimmed, recovered.decided, recovered.learned),
             role: Role::Follower,
             leader: None,
             heard_ns: now_ns,
             election_due_ns: 0,
             resend_due_ns: 0,
             fetching: None,
+            incoming: None,
             known: recovered.decided,
             proposals: 0,
             last_ticket: Ticket::NONE,
@@ -203,6 +214,12 @@ impl Replica {
             outputs: VecDeque::new(),
             options,
         };
+        if recovered.snapshot > recovered.decided {
+            reach(Mark::StartedAheadOfTheLog);
+            if !planted(Bug::SnapshotAheadOfTheLogForgotten) {
+                replica.skip_to(now_ns, recovered.snapshot);
+            }
+        }
         replica.wait_for_leader(now_ns);
         replica
     }
@@ -222,7 +239,12 @@ impl Replica {
         self.learner.decided()
     }
 
-    /// What a decided slot holds.
+    /// Up to this slot, only a snapshot holds what is decided.
+    pub fn trimmed(&self) -> Slot {
+        self.learner.trimmed()
+    }
+
+    /// What a decided slot after the trimmed holds.
     pub fn decided_entry(&self, slot: Slot) -> Option<&Entry> {
         self.learner.entry(&self.acceptor, slot)
     }
@@ -353,6 +375,20 @@ impl Replica {
                 from: first,
                 entries,
             } => self.entries(now_ns, from, first, entries),
+            Message::FetchChunk { snapshot, offset } => {
+                self.output(
+                    Ticket::NONE,
+                    Effect::SendChunk {
+                        to: from,
+                        asked: Some((snapshot, offset)),
+                    },
+                );
+            }
+            Message::Chunk {
+                snapshot,
+                offset,
+                bytes,
+            } => self.chunk(now_ns, from, snapshot, offset, bytes),
             Message::Canvass { .. }
             | Message::Prepare { .. }
             | Message::Accept { .. }
@@ -389,6 +425,12 @@ impl Replica {
         if self.hint.is_none() && self.recorded < self.decided() {
             self.hint = Some((self.last_ticket, self.decided()));
         }
+    }
+
+    /// Up to `slot` it is on record by other means what is decided.
+    pub(crate) fn take_back_hint(&mut self, slot: Slot) {
+        self.hint = None;
+        self.recorded = self.recorded.max(slot);
     }
 
     /// Whether its disk has so much to do that nothing more is taken on that would wait for it. What is sent here meanwhile is

@@ -103,6 +103,9 @@ impl Replica {
         if ballot > self.acceptor.promised() {
             reach(Mark::AcceptAboveThePromise);
         }
+        if slot <= self.learner.trimmed() {
+            return self.accept_trimmed(now_ns, from, ballot, slot, decided);
+        }
         // Something else than what is decided comes from a ballot that nobody else takes part in any more. Accepted, it would
         // be harmless to others; but on record it would look like what was decided last.
         let held = self.learner.entry(&self.acceptor, slot);
@@ -142,6 +145,35 @@ impl Replica {
                 };
                 if !is_answered {
                     self.send(after, from, Message::Accepted { ballot, slot });
+                }
+                if !is_own {
+                    self.commit(now_ns, from, ballot, decided);
+                }
+            }
+        }
+    }
+
+    /// An Accept for a slot that only a snapshot holds. The slot is decided by votes that are durable elsewhere, so this one
+    /// decides nothing; but a leader that doesn't know may need it to go on. It is never told as `never`: promises begin after
+    /// what is decided.
+    fn accept_trimmed(
+        &mut self,
+        now_ns: u64,
+        from: Voter,
+        ballot: Ballot,
+        slot: Slot,
+        decided: Slot,
+    ) {
+        match self.acceptor.promise(ballot) {
+            Err(TooLate(_)) => self.refuse(from, ballot),
+            Ok(is_new) => {
+                reach(Mark::AcceptOfTrimmed);
+                if is_new {
+                    self.persist(now_ns, Record::Promised(ballot));
+                }
+                let is_own = from == self.options.me;
+                if is_own || !planted(Bug::AcceptOfTrimmedNotAnswered) {
+                    self.send(self.last_urgent, from, Message::Accepted { ballot, slot });
                 }
                 if !is_own {
                     self.commit(now_ns, from, ballot, decided);

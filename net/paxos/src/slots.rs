@@ -34,6 +34,16 @@ impl<T> Slots<T> {
         self.row[place] = Some(value);
     }
 
+    /// Forgets what the slots up to `slot` have.
+    pub(crate) fn trim(&mut self, slot: Slot) {
+        let Some(before) = slot.0.checked_sub(self.first.0) else {
+            return;
+        };
+        let gone = (self.row.len() as u64).min(before.saturating_add(1));
+        self.row.drain(..gone as usize);
+        self.first.0 += gone;
+    }
+
     /// The values of the slots from `from` on, ascending.
     pub(crate) fn range(&self, from: Slot) -> impl Iterator<Item = (Slot, &T)> {
         let begin = from.0.saturating_sub(self.first.0);
@@ -83,5 +93,28 @@ mod tests {
         }
         assert_eq!(slots.get(Slot(u64::MAX)), None);
         assert_eq!(slots.range(Slot(u64::MAX)).count(), 0);
+    }
+
+    #[test]
+    fn what_is_trimmed_is_gone_and_the_rest_is_where_it_was() {
+        let all = [(4, 'c'), (5, 'e'), (7, 'd')];
+        for to in (0..10).chain([u64::MAX]) {
+            let mut slots =
+                Slots::from(BTreeMap::from(all.map(|(slot, value)| (Slot(slot), value))));
+            slots.trim(Slot(to));
+            let left = slots.range(Slot::NONE).map(|(slot, c)| (slot.0, *c));
+            let expected = all.into_iter().filter(|(slot, _)| *slot > to);
+            assert_eq!(
+                left.collect::<Vec<_>>(),
+                expected.collect::<Vec<_>>(),
+                "{to}"
+            );
+            slots.insert(Slot(20), 'f');
+            slots.insert(Slot(11), 'g');
+            assert_eq!(
+                (slots.get(Slot(11)), slots.get(Slot(20))),
+                (Some(&'g'), Some(&'f'))
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use sprag_paxos::NodeId;
 
+use crate::calm::Stage;
 use crate::client::{Asking, Timer};
 use crate::command::{CallNumber, Operation, Outcome};
 use crate::history::{NextToken, RegisterOutcome};
@@ -47,7 +48,11 @@ impl World {
     }
 
     fn begin(&mut self, client: usize) -> Result<(), Broken> {
-        let command = self.clients[client].next_command(&self.plan);
+        if self.is_silent(client) {
+            return Ok(());
+        }
+        let reads = self.stage == Stage::Reading;
+        let command = self.clients[client].next_command(&self.plan, reads);
         let asks = client as u64;
         let id = match command.operation {
             Operation::Register(operation) => {
@@ -104,6 +109,7 @@ impl World {
     /// A reply arrives.
     pub(crate) fn replied(&mut self, from: NodeId, call: CallNumber, reply: Reply) {
         let client = call.client;
+        let is_calm = self.is_calm();
         let Some(asking) = &mut self.clients[client].asking else {
             return;
         };
@@ -123,7 +129,8 @@ impl World {
                     Outcome::Token(token) => self.issuers.respond(self.now_ns, id, token),
                 }
                 self.tally.answered += 1;
-                self.clients[client].answered_in_calm += u32::from(self.is_calm);
+                let stage = self.stage;
+                self.clients[client].count_answer(stage);
                 self.note(Happening::Answered {
                     client,
                     number: call.number,
@@ -132,7 +139,7 @@ impl World {
             }
             Reply::NotDone { leader } => {
                 asking.tries += 1;
-                if asking.tries < TRIES_MAX || self.is_calm {
+                if asking.tries < TRIES_MAX || is_calm {
                     self.clients[client].leader = leader.filter(|leader| *leader != from);
                     let wait_ns = if self.clients[client].leader.is_some() {
                         1

@@ -3,6 +3,7 @@
 
 use sprag_paxos::NodeId;
 
+use crate::calm::Stage;
 use crate::chance::Chance;
 use crate::command::{CallNumber, Command, Operation};
 use crate::history::{CallId, RegisterOperation};
@@ -44,6 +45,8 @@ pub(crate) struct Client {
     pub(crate) versions: Vec<u64>,
     /// Calls answered since the faults ended.
     pub(crate) answered_in_calm: u32,
+    /// How much of all there is it has read at the end.
+    read: u64,
 }
 
 impl Client {
@@ -57,18 +60,25 @@ impl Client {
             leader: None,
             versions: vec![0; keys as usize],
             answered_in_calm: 0,
+            read: 0,
         }
     }
 
-    /// Makes up its next call.
-    pub(crate) fn next_command(&mut self, plan: &Plan) -> Command {
+    /// Makes up its next call; or, if it `reads` all there is, asks for what comes next: each register, then each issuer.
+    pub(crate) fn next_command(&mut self, plan: &Plan, reads: bool) -> Command {
         self.calls += 1;
         let chance = self.chance.of(self.calls << 8);
-        let key = chance.of(1).below(plan.keys);
+        let key = if reads {
+            self.read % plan.keys
+        } else {
+            chance.of(1).below(plan.keys)
+        };
         // Of no other call.
         let value = self.calls << 8 | self.number as u64;
         let expected = self.versions[key as usize];
         let operation = match chance.of(2).below(10) {
+            _ if reads && self.read < plan.keys => Operation::Register(RegisterOperation::Get),
+            _ if reads => Operation::NextToken,
             0..4 => Operation::Register(RegisterOperation::Get),
             4..6 => Operation::Register(RegisterOperation::Put(value)),
             6 => Operation::Register(RegisterOperation::Swap(value)),
@@ -83,6 +93,20 @@ impl Client {
             call,
             key,
             operation,
+        }
+    }
+
+    /// Whether it has read all there is.
+    pub(crate) fn has_read_all(&self, plan: &Plan) -> bool {
+        self.read == 2 * plan.keys
+    }
+
+    /// It was answered.
+    pub(crate) fn count_answer(&mut self, stage: Stage) {
+        match stage {
+            Stage::Faulty => {}
+            Stage::Answering => self.answered_in_calm += 1,
+            Stage::Reading => self.read += 1,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A node's disk: what goes wrong with it, as the seed's faults say.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use sprag_log::{Damage, Disk, DiskFaults, Fault, Log, NoFaults, Operation, Place, SimulatedDisk};
@@ -25,8 +26,15 @@ pub(crate) struct NodeDisk {
     pub(crate) disk: SimulatedDisk,
     /// The power went in the middle of something.
     is_cut: Rc<Cell<bool>>,
+    written: Rc<RefCell<Written>>,
     sector_bytes: usize,
 }
+
+/// What was written last: of which file, from where on, and how much.
+type Written = VecDeque<(String, u64, u64)>;
+
+/// So many of them.
+const WRITTEN_MAX: usize = 16;
 
 impl NodeDisk {
     /// An empty disk on which nothing goes wrong yet.
@@ -34,6 +42,7 @@ impl NodeDisk {
         Self {
             disk: SimulatedDisk::new(sector_bytes, NoFaults),
             is_cut: Rc::new(Cell::new(false)),
+            written: Rc::default(),
             sector_bytes,
         }
     }
@@ -59,6 +68,7 @@ impl NodeDisk {
             node,
             is_loser,
             is_cut: Rc::clone(&self.is_cut),
+            written: Rc::clone(&self.written),
         });
     }
 
@@ -77,15 +87,22 @@ impl NodeDisk {
         self.is_cut.set(false);
     }
 
-    /// Some sectors go bad.
+    /// Some sectors go bad, anywhere, or of those that were written last.
     pub(crate) fn rot(&self, chance: Chance) {
+        let written = self.written.borrow();
         let names = self.disk.list().unwrap_or_default();
-        for number in 0..chance.of(0).between(1, 8) {
+        for number in 0..chance.of(0).log_uniform(1, 8) {
             let chance = chance.of(1 + number);
-            let Some(file) = names.get(chance.of(1).below(names.len() as u64) as usize) else {
-                return;
+            let anywhere = names.get(chance.of(1).below(names.len() as u64) as usize);
+            let last = written.get(chance.of(1).below(written.len() as u64) as usize);
+            let (file, sector) = match (chance.of(5).below(2), last, anywhere) {
+                (0, Some((file, offset, bytes)), _) => {
+                    let byte = offset + chance.of(2).below(*bytes);
+                    (file, byte / self.sector_bytes as u64)
+                }
+                (_, _, Some(file)) => (file, chance.of(2).below(self.disk.sectors(file))),
+                _ => return,
             };
-            let sector = chance.of(2).below(self.disk.sectors(file));
             let damage = match chance.of(3).below(3) {
                 0 => Damage::Unreadable,
                 1 => Damage::Zeroed,
@@ -103,11 +120,20 @@ struct Hook {
     node: usize,
     is_loser: bool,
     is_cut: Rc<Cell<bool>>,
+    written: Rc<RefCell<Written>>,
 }
 
 impl Hook {
     fn strike(&self, class: Class) -> Option<Chance> {
         self.faults.strike(class, self.node)
+    }
+}
+
+impl Hook {
+    fn note_write(&self, file: &str, offset: u64, bytes: u64) {
+        let mut written = self.written.borrow_mut();
+        written.truncate(WRITTEN_MAX - 1);
+        written.push_front((file.to_owned(), offset, bytes));
     }
 }
 
@@ -139,7 +165,8 @@ impl DiskFaults for Hook {
     }
 
     // Not a whole file at once, as one is made.
-    fn misdirects(&mut self, file: &str, _offset: u64, bytes: u64) -> Option<Place> {
+    fn misdirects(&mut self, file: &str, offset: u64, bytes: u64) -> Option<Place> {
+        self.note_write(file, offset, bytes);
         if !self.is_loser || bytes > ASTRAY_BYTES_MAX {
             return None;
         }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::chance::Chance;
 use crate::site;
+use crate::weather::Weather;
 
 macro_rules! classes {
     ($($(#[$meta:meta])* $name:ident = $text:literal, $weight:literal),* $(,)?) => {
@@ -44,7 +45,7 @@ classes! {
     /// A message comes late by up to a second.
     DelayTail = "delay-tail", 0.3,
     /// The nodes fall into two groups that hear nothing of each other.
-    Partition = "partition", 0.2,
+    Partition = "partition", 0.5,
     /// A node hears others and isn't heard by them, or is heard and hears nothing.
     OneWay = "one-way", 0.2,
     /// A link goes down and up, again and again.
@@ -56,9 +57,9 @@ classes! {
     /// A node's power goes in the middle of something that it asks of its disk.
     PowerCut = "power-cut", 0.02,
     /// A sector that was written and not synced survives a power cut nevertheless, each on its own.
-    UnsyncedSurvives = "unsynced-survives", 2.0,
+    UnsyncedSurvives = "unsynced-survives", 20.0,
     /// A file that was made, renamed or removed, without a sync of the directory, stays so over a power cut.
-    NamesSurvive = "names-survive", 2.0,
+    NamesSurvive = "names-survive", 20.0,
     /// A sync fails, and what it should have synced is held for clean.
     FailedSync = "failed-sync", 0.02,
     /// A write is refused, or takes only a part.
@@ -66,9 +67,14 @@ classes! {
     /// There is no room for another file.
     DiskFull = "disk-full", 0.2,
     /// A write lands in another place than asked for.
-    Misdirected = "misdirected", 0.05,
+    Misdirected = "misdirected", 0.2,
+    /// The power of several nodes goes at once.
+    Blackout = "blackout", 0.2,
+    /// A node that has come to stand or to lead is cut off with less than half of the others, stands still, or loses
+    /// its power, alone or with some others.
+    Ousting = "ousting", 30.0,
     /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.
-    BitRot = "bit-rot", 3.0,
+    BitRot = "bit-rot", 10.0,
     /// A node comes back with an empty disk.
     LostDisk = "lost-disk", 0.5,
     /// A sync takes up to a second.
@@ -83,6 +89,9 @@ classes! {
 
 /// The numbers of occasions that each class is counted by: of a node, or of a link from a node to another.
 const SITES: usize = 16 * 16;
+
+/// No class strikes at more of its occasions than this, whatever its weight.
+const RATE_MOST: f64 = 0.8;
 
 /// One fault: the `occasion`-th time that `class` could strike at `site`, it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,8 +129,8 @@ impl fmt::Display for Strike {
 /// Where the faults come from.
 #[derive(Clone, Debug)]
 enum Source {
-    /// By class, the rate of each occasion.
-    Rates(Vec<f64>),
+    /// By class, the rate of each occasion now; and how that changes.
+    Rates { now: Vec<f64>, weather: Weather },
     /// These and no others.
     Script(BTreeSet<Strike>),
 }
@@ -140,11 +149,17 @@ struct State {
 }
 
 impl Faults {
-    /// By rates, one for each class, 0 to 1.
-    pub(crate) fn drawn(chance: Chance, rates: &[f64]) -> Self {
-        let rates = Class::ALL.iter().zip(rates);
-        let rates = rates.map(|(class, rate)| (class.weight() * rate).min(1.0));
-        Self::new(chance, Source::Rates(rates.collect()))
+    /// By rates, one for each class, 0 to 1, none of which storms raise above `most`.
+    pub(crate) fn drawn(chance: Chance, rates: &[f64], most: f64) -> Self {
+        let weighted = |rate: f64, class: &Class| (class.weight() * rate).min(RATE_MOST);
+        let classes = || Class::ALL.iter();
+        let rates = classes()
+            .zip(rates)
+            .map(|(class, rate)| weighted(*rate, class));
+        let most = classes().map(|class| weighted(most, class));
+        let weather = Weather::new(chance.of(u64::MAX), rates.collect(), most.collect());
+        let now = weather.at(0);
+        Self::new(chance, Source::Rates { now, weather })
     }
 
     /// As written.
@@ -167,6 +182,13 @@ impl Faults {
         self.0.borrow_mut().strike(class, site)
     }
 
+    /// The weather has had so many turns.
+    pub(crate) fn turn(&self, turns: u64) {
+        if let Source::Rates { now, weather } = &mut self.0.borrow_mut().source {
+            *now = weather.at(turns);
+        }
+    }
+
     /// Nothing strikes any more.
     pub(crate) fn end(&self) {
         self.0.borrow_mut().is_over = true;
@@ -183,8 +205,8 @@ impl State {
         if self.is_over {
             return None;
         }
-        if let Source::Rates(rates) = &self.source
-            && rates[class as usize] == 0.0
+        if let Source::Rates { now, .. } = &self.source
+            && now[class as usize] == 0.0
         {
             return None;
         }
@@ -199,7 +221,7 @@ impl State {
         let purpose = (class as u64) << 48 | (site as u64) << 32 | u64::from(occasion);
         let chance = self.chance.of(purpose);
         let strikes = match &self.source {
-            Source::Rates(rates) => chance.fraction() < rates[class as usize],
+            Source::Rates { now, .. } => chance.fraction() < now[class as usize],
             Source::Script(script) => script.contains(&strike),
         };
         if !strikes {

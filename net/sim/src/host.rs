@@ -4,10 +4,10 @@
 use sprag_paxos::{Effect, Message, NodeId, ProposeError, RoleName, Voter};
 
 use crate::ask::Reply;
+use crate::chance::Chance;
 use crate::fault::Class;
 use crate::invariant::{Broken, Fact};
 use crate::node::{Input, Tick};
-use crate::tally::Point;
 use crate::trace::Happening;
 use crate::world::{Event, World};
 
@@ -56,6 +56,11 @@ impl World {
         match input {
             Input::Message { from, message } => executor.step(now_ns, from, message),
             Input::Persisted { ticket } => executor.persisted(now_ns, ticket),
+            Input::Saved { trimmable } => executor.trim(now_ns, trimmable),
+            Input::Received {
+                snapshot,
+                is_durable,
+            } => executor.received(now_ns, snapshot, is_durable),
             Input::Tick => executor.tick(now_ns),
             Input::Request { call, bytes } => match executor.propose(now_ns, &bytes) {
                 Ok(number) => {
@@ -80,6 +85,43 @@ impl World {
             self.tally.elections += 1;
         }
         self.nodes[node].has_led = leads;
+        self.may_oust(node);
+    }
+
+    /// Who has come to stand or to lead may not get far.
+    fn may_oust(&mut self, node: usize) {
+        let role = self.nodes[node].role();
+        let has_risen = role != self.nodes[node].was
+            && matches!(role, Some(RoleName::Candidate | RoleName::Recovering));
+        self.nodes[node].was = role;
+        if has_risen && let Some(chance) = self.faults.strike(Class::Ousting, node) {
+            let after_ns = chance
+                .of(0)
+                .log_uniform(self.plan.latency_ns, 4 * self.plan.election_ns);
+            let life = self.nodes[node].life;
+            self.after(after_ns, Event::Oust { node, life, chance });
+        }
+    }
+
+    /// The node is cut off, stands still, dies, or its power goes with that of others.
+    pub(crate) fn oust(&mut self, node: usize, chance: Chance) {
+        match chance.of(1).below(5) {
+            0 => {
+                self.count_death(node, None);
+                self.die(node, chance.of(2).below(2) == 0);
+            }
+            1 => self.black_out(chance.of(2), 1 << node),
+            2 if !self.nodes[node].is_paused => {
+                self.stand_still(node, chance.of(2).log_uniform(MILLISECOND_NS, SECOND_NS));
+            }
+            _ => {
+                let nodes = self.nodes.len();
+                let parted = self
+                    .network
+                    .part_from(self.now_ns, nodes, node, chance.of(2));
+                self.note_disturbance(parted);
+            }
+        }
     }
 
     /// Carries out all effects there are. Between any two the node may die, or stand still.
@@ -90,10 +132,7 @@ impl World {
             };
             let effect = executor.poll();
             if let Some(chance) = self.faults.strike(Class::Crash, node) {
-                let point = Point::before(effect.as_ref(), self.nodes[node].syncing.is_some());
-                if let Some(role) = self.nodes[node].role() {
-                    self.tally.crashes[point as usize][role as usize] += 1;
-                }
+                self.count_death(node, effect.as_ref());
                 self.die(node, chance.below(2) == 0);
                 return Ok(());
             }
@@ -117,13 +156,7 @@ impl World {
         let voter = self.nodes[node].voter;
         match effect {
             Effect::Persist { ticket, record } => self.persist(node, ticket, record)?,
-            Effect::Send { to, message } => {
-                self.look(Fact::Sent {
-                    from: voter,
-                    message: &message,
-                })?;
-                self.send(node, to, message);
-            }
+            Effect::Send { to, message } => self.send(node, to, message)?,
             Effect::Decided { slot, entry } => {
                 self.look(Fact::Decided {
                     voter,
@@ -137,7 +170,15 @@ impl World {
                     }
                 }
                 self.compare(node)?;
+                self.save(node);
             }
+            Effect::SendChunk { to, asked } => self.send_chunk(node, to, asked)?,
+            Effect::Receive {
+                snapshot,
+                offset,
+                bytes,
+            } => self.receive(node, snapshot, offset, &bytes),
+            Effect::Restore { snapshot } => self.restore(node, snapshot)?,
             Effect::SteppedDown { unproposed } => {
                 let waiting = std::mem::take(&mut self.nodes[node].waiting);
                 for (call, number) in waiting {
@@ -168,8 +209,13 @@ impl World {
         })
     }
 
-    fn send(&mut self, node: usize, to: Voter, message: Message) {
+    pub(crate) fn send(&mut self, node: usize, to: Voter, message: Message) -> Result<(), Broken> {
         let from = self.nodes[node].voter;
+        let fact = Fact::Sent {
+            from,
+            message: &message,
+        };
+        self.look(fact)?;
         let receiver = usize::from(to.node.0);
         let [first, second] = self.network.send(&self.faults, self.now_ns, node, receiver);
         if let Some(at_ns) = second {
@@ -179,6 +225,7 @@ impl World {
         if let Some(at_ns) = first {
             self.at(at_ns, Event::Message { to, from, message });
         }
+        Ok(())
     }
 
     /// The node stands still, between two effects, and goes on later.

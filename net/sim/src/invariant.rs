@@ -9,6 +9,7 @@ mod one_value_per_ballot;
 mod own_ballots;
 mod promise_kept;
 mod safe_proposal;
+mod saved_first;
 mod votes;
 
 use sprag_paxos::{Configuration, Entry, Message, Record, Replica, Slot, Voter};
@@ -30,6 +31,10 @@ pub(crate) enum Fact<'a> {
         slot: Slot,
         entry: &'a Entry,
     },
+    /// This voter has a snapshot that can't be forgotten any more, of everything up to here.
+    Saved { voter: Voter, through: Slot },
+    /// A voter's state begins anew, from a snapshot of everything up to here.
+    Restored { voter: Voter, through: Slot },
     /// A voter started, with what its disk kept.
     Started { replica: &'a Replica },
     /// A voter took something in.
@@ -89,6 +94,7 @@ impl Invariants {
                 Box::new(own_ballots::OwnBallots::default()),
                 Box::new(promise_kept::PromiseKept::default()),
                 Box::new(safe_proposal::SafeProposal::default()),
+                Box::new(saved_first::SavedFirst::default()),
             ],
         }
     }

@@ -1,6 +1,7 @@
 //! A whole cluster in one thread, from one seed, under every fault that it must bear; and the checks of what it did.
 
 mod ask;
+mod calm;
 mod chance;
 mod client;
 mod clock;
@@ -23,9 +24,11 @@ mod run;
 mod script;
 mod shrink;
 mod site;
+mod snapshots;
 mod storage;
 mod tally;
 mod trace;
+mod weather;
 mod world;
 
 pub use failure::{Failure, Kind};

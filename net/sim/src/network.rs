@@ -9,6 +9,9 @@ pub(crate) const CLIENTS: usize = 15;
 const MILLISECOND_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// A partition is followed by fewer others than this.
+const PARTINGS_MAX: u64 = 4;
+
 /// A link that is down for a while, or, where `period_ns` isn't 0, down and up in turn.
 #[derive(Clone, Debug)]
 struct Cut {
@@ -16,6 +19,15 @@ struct Cut {
     to: usize,
     period_ns: u64,
     until_ns: u64,
+}
+
+/// Two groups of nodes that hear nothing of each other, for a while; then two others, so many times more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parting {
+    group: u16,
+    until_ns: u64,
+    /// Says what the next will be.
+    next: Option<(Chance, u64)>,
 }
 
 /// What a fault did to the links.
@@ -34,8 +46,7 @@ pub(crate) struct Network {
     sent: u64,
     /// Of each link, when its last message arrives: without faults none overtakes another.
     last_ns: Vec<u64>,
-    group: u16,
-    group_until_ns: u64,
+    parting: Parting,
     cuts: Vec<Cut>,
     /// The nodes that nobody hears of ever again.
     gone: u16,
@@ -48,8 +59,7 @@ impl Network {
             latency_ns,
             sent: 0,
             last_ns: vec![0; 256],
-            group: 0,
-            group_until_ns: 0,
+            parting: Parting::default(),
             cuts: Vec::new(),
             gone: 0,
         }
@@ -80,8 +90,16 @@ impl Network {
         }
         let again_ns = faults
             .strike(Class::Duplication, link)
-            .map(|chance| at_ns + chance.log_uniform(1, SECOND_NS));
+            .map(|chance| at_ns + self.late_ns(chance));
         [Some(at_ns), again_ns]
+    }
+
+    /// How much later than a message its copy comes: soon after it, or in quite another time.
+    fn late_ns(&self, chance: Chance) -> u64 {
+        match chance.of(1).below(2) {
+            0 => chance.of(2).below(self.latency_ns),
+            _ => chance.of(2).log_uniform(self.latency_ns, SECOND_NS),
+        }
     }
 
     /// Whether nothing passes from one to the other now.
@@ -94,8 +112,10 @@ impl Network {
         if from == CLIENTS || to == CLIENTS {
             return false;
         }
-        let is_parted = now_ns < self.group_until_ns
-            && is_member(self.group, from) != is_member(self.group, to);
+        let Parting {
+            group, until_ns, ..
+        } = self.parting;
+        let is_parted = now_ns < until_ns && is_member(group, from) != is_member(group, to);
         is_parted
             || self.cuts.iter().any(|cut| {
                 let is_down = cut.period_ns == 0 || (now_ns / cut.period_ns).is_multiple_of(2);
@@ -113,11 +133,12 @@ impl Network {
         let mut disturbances = Vec::new();
         self.cuts.retain(|cut| now_ns < cut.until_ns);
         if let Some(chance) = faults.strike(Class::Partition, 0) {
-            let for_ns = chance.of(1).log_uniform(MILLISECOND_NS, SECOND_NS);
-            self.group = chance.of(2).bits() as u16 & ((1 << nodes) - 1);
-            self.group_until_ns = now_ns + for_ns;
-            let group = self.group;
-            disturbances.push(Disturbance::Parted { group, for_ns });
+            let more = chance.of(3).below(PARTINGS_MAX);
+            disturbances.push(self.part(now_ns, nodes, chance, more));
+        } else if now_ns >= self.parting.until_ns
+            && let Some((chance, more)) = self.parting.next
+        {
+            disturbances.push(self.part(now_ns, nodes, chance, more));
         }
         for class in [Class::OneWay, Class::Flapping] {
             let Some(chance) = faults.strike(class, 0) else {
@@ -152,9 +173,42 @@ impl Network {
         disturbances
     }
 
+    /// The nodes fall into two groups, and when that is over, `more` times into two others.
+    fn part(&mut self, now_ns: u64, nodes: usize, chance: Chance, more: u64) -> Disturbance {
+        let for_ns = chance.of(1).log_uniform(MILLISECOND_NS, SECOND_NS);
+        let group = chance.of(2).bits() as u16 & ((1 << nodes) - 1);
+        self.parting = Parting {
+            group,
+            until_ns: now_ns + for_ns,
+            next: more.checked_sub(1).map(|more| (chance.of(4), more)),
+        };
+        Disturbance::Parted { group, for_ns }
+    }
+
+    /// A node and some others, but no half of all, hear nothing of the rest for a while.
+    pub(crate) fn part_from(
+        &mut self,
+        now_ns: u64,
+        nodes: usize,
+        node: usize,
+        chance: Chance,
+    ) -> Disturbance {
+        let for_ns = chance.of(1).log_uniform(MILLISECOND_NS, SECOND_NS);
+        let mut group = 1u16 << node;
+        for other in 0..chance.of(2).below(nodes as u64 / 2) {
+            group |= 1 << chance.of(3).of(other).below(nodes as u64);
+        }
+        self.parting = Parting {
+            group,
+            until_ns: now_ns + for_ns,
+            next: None,
+        };
+        Disturbance::Parted { group, for_ns }
+    }
+
     /// Every link is sound from now on, but for those of the nodes whose bit is set in `gone`.
     pub(crate) fn heal(&mut self, gone: u16) {
-        self.group_until_ns = 0;
+        self.parting = Parting::default();
         self.cuts.clear();
         self.gone = gone;
     }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sprag_log::{SimulatedDisk, SimulatedFile, Store, SyncJob};
-use sprag_paxos::{Executor, Message, Record, RoleName, Ticket, Voter};
+use sprag_log::{
+    Loaded, SimulatedDisk, SimulatedFile, SnapshotJob, Snapshots, Store, SyncJob, Upkeep,
+};
+use sprag_paxos::{Executor, Message, Record, RoleName, Slot, Snapshot, Ticket, Voter};
 
 use crate::clock::Clock;
 use crate::command::CallNumber;
@@ -19,6 +21,13 @@ pub(crate) enum Input {
     Request { call: CallNumber, bytes: Vec<u8> },
     /// From its disk.
     Persisted { ticket: Ticket },
+    /// From its disk: snapshots hold everything up to here.
+    Saved { trimmable: Slot },
+    /// From its disk: all of a snapshot has come from another node.
+    Received {
+        snapshot: Snapshot,
+        is_durable: bool,
+    },
     /// From its clock.
     Tick,
 }
@@ -52,6 +61,18 @@ pub(crate) struct Node {
     pub(crate) store: Option<Store<SimulatedDisk>>,
     /// The sync that is under way.
     pub(crate) syncing: Option<SyncJob<SimulatedFile>>,
+    /// What is done to its segments beside writing to them.
+    pub(crate) upkeep: Option<Upkeep<SimulatedDisk>>,
+    /// Its snapshots; `None` while it is down.
+    pub(crate) snapshots: Option<Snapshots<SimulatedDisk>>,
+    /// The snapshot that is made durable, its own or another's.
+    pub(crate) saving: Option<SnapshotJob<SimulatedDisk>>,
+    /// A snapshot all of which came, to be made durable next.
+    pub(crate) whole: Option<Snapshot>,
+    /// Which that is, if it is another's.
+    pub(crate) installing: Option<Snapshot>,
+    /// What it holds, now that it is durable.
+    pub(crate) loaded: Option<Loaded>,
     /// What it wrote and isn't known to be durable.
     pub(crate) unsynced: VecDeque<(Ticket, Record)>,
     /// Up to where its voter was told that it is.
@@ -67,6 +88,8 @@ pub(crate) struct Node {
     pub(crate) machine: Machine,
     /// Whether it led when it was last looked at.
     pub(crate) has_led: bool,
+    /// What its voter was doing then.
+    pub(crate) was: Option<RoleName>,
 }
 
 impl Node {
@@ -82,6 +105,12 @@ impl Node {
             inbox: VecDeque::new(),
             store: None,
             syncing: None,
+            upkeep: None,
+            snapshots: None,
+            saving: None,
+            whole: None,
+            installing: None,
+            loaded: None,
             unsynced: VecDeque::new(),
             durable: Ticket::NONE,
             deaths: 0,
@@ -90,7 +119,16 @@ impl Node {
             waiting: BTreeMap::new(),
             machine: Machine::default(),
             has_led: false,
+            was: None,
         }
+    }
+
+    /// All of a snapshot came, or it can't be kept.
+    pub(crate) fn received(&mut self, snapshot: Snapshot, is_durable: bool) {
+        self.inbox.push_back(Input::Received {
+            snapshot,
+            is_durable,
+        });
     }
 
     /// What its voter is doing; `None` while it is down.

@@ -52,6 +52,12 @@ pub(crate) struct Plan {
     pub(crate) page_bytes_max: usize,
     pub(crate) log: LogOptions,
     pub(crate) sector_bytes: usize,
+    /// After how many slots a node takes the next snapshot.
+    pub(crate) snapshot_slots: u64,
+    /// How long a disk writes a snapshot, beside its syncs.
+    pub(crate) save_ns: u64,
+    /// How many bytes of a snapshot go into a piece.
+    pub(crate) chunk_bytes: usize,
     /// How many registers and how many issuers clients ask for.
     pub(crate) keys: u64,
     pub(crate) think_ns: u64,
@@ -62,10 +68,13 @@ const RATE_LEAST: u64 = 100;
 const RATE_MOST: u64 = 300_000;
 
 impl Plan {
+    /// The highest rate that a class may have.
+    pub(crate) const RATE_MOST: f64 = RATE_MOST as f64 / 1e6;
+
     pub(crate) fn new(seed: u64, mix: &Mix, nodes: Option<usize>) -> Self {
         let chance = Chance::new(seed).of(0x504c_414e);
-        let nodes =
-            nodes.unwrap_or_else(|| [3, 3, 3, 5, 5, 4, 7, 2, 1][chance.of(1).below(9) as usize]);
+        let nodes = nodes
+            .unwrap_or_else(|| [3, 3, 3, 5, 5, 5, 4, 7, 2, 1][chance.of(1).below(10) as usize]);
         let rates = Class::ALL.iter().map(|class| {
             let chance = chance.of(0x100 + *class as u64);
             let is_on = match mix {
@@ -102,8 +111,11 @@ impl Plan {
             } else {
                 4096
             },
+            snapshot_slots: chance.of(18).log_uniform(4, 512),
+            save_ns: chance.of(20).log_uniform(100_000, 100_000_000),
+            chunk_bytes: chance.of(19).log_uniform(8, 128) as usize,
             keys: chance.of(13).between(1, 4),
-            think_ns: chance.of(7).log_uniform(10_000, 10_000_000),
+            think_ns: chance.of(7).log_uniform(10_000, 40_000_000),
         }
     }
 }

@@ -88,6 +88,18 @@ fn effect(effect: &Effect) -> String {
         Effect::SteppedDown { unproposed } => {
             format!("leads no longer; from {unproposed} on nothing was proposed")
         }
+        Effect::SendChunk { to, asked } => match asked {
+            Some((snapshot, offset)) => {
+                format!("to n{}: what it has of {snapshot} from {offset}", to.node.0)
+            }
+            None => format!("to n{}: the newest snapshot", to.node.0),
+        },
+        Effect::Receive {
+            snapshot,
+            offset,
+            bytes,
+        } => format!("keep {} bytes of {snapshot} from {offset}", bytes.len()),
+        Effect::Restore { snapshot } => format!("begin anew from {snapshot}"),
     }
 }
 
@@ -97,6 +109,7 @@ fn record(record: &Record) -> String {
         Record::Accepted { slot, vote } => format!("accepted in {slot} {}", self::vote(vote)),
         Record::Learned { slot, entry } => format!("learned {slot} is {}", self::entry(entry)),
         Record::Decided(slot) => format!("decided up to {slot}"),
+        Record::Trimmed(slot) => format!("trimmed up to {slot}"),
     }
 }
 
@@ -143,6 +156,14 @@ pub(crate) fn message(message: &Message) -> String {
             let entries: Vec<String> = entries.iter().map(self::entry).collect();
             return format!("Entries from {from}: {}", entries.join(", "));
         }
+        Message::FetchChunk { snapshot, offset } => {
+            return format!("FetchChunk {snapshot} from {offset}");
+        }
+        Message::Chunk {
+            snapshot,
+            offset,
+            bytes,
+        } => return format!("Chunk {snapshot} from {offset}: {} bytes", bytes.len()),
     };
     let space = if rest.is_empty() { "" } else { " " };
     format!("{name} {}{space}{rest}", self::ballot(*ballot))

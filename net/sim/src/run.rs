@@ -47,7 +47,7 @@ pub struct Report {
 /// Runs `seed` with the faults that it draws.
 pub fn run(seed: u64, setup: &Setup) -> Report {
     let plan = Plan::new(seed, &setup.mix, setup.nodes);
-    let faults = Faults::drawn(Chance::new(seed).of(0x8000), &plan.rates);
+    let faults = Faults::drawn(Chance::new(seed).of(0x8000), &plan.rates, Plan::RATE_MOST);
     let world = World::new(seed, plan, faults, setup.looks_inside, None);
     go(world, setup, EVENTS_MAX)
 }
@@ -92,6 +92,7 @@ fn go(mut world: World, setup: &Setup, events_max: u64) -> Report {
     };
     let mut tally = world.tally.clone();
     tally.decided = world.frontier.0;
+    tally.lasted_ms = world.now_ns / 1_000_000;
     Report {
         failure,
         hash: world.trace.hash(),

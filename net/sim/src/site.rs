@@ -15,7 +15,7 @@ enum Sites {
 fn sites(class: Class) -> Sites {
     match class {
         Class::Loss | Class::Duplication | Class::Reordering | Class::DelayTail => Sites::Links,
-        Class::Partition | Class::OneWay | Class::Flapping => Sites::Net,
+        Class::Partition | Class::OneWay | Class::Flapping | Class::Blackout => Sites::Net,
         _ => Sites::Nodes,
     }
 }

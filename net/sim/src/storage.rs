@@ -1,10 +1,12 @@
 //! A node and its disk: what it writes and syncs, how it dies, and how it starts with what the disk kept.
 
-use sprag_log::{ClusterId, Identity, Log, OpenError, SimulatedDisk, Store};
+use sprag_log::{
+    ClusterId, Identity, Loaded, Log, LogError, OpenError, Recovered, SimulatedDisk, Snapshots,
+    Store,
+};
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 use sprag_paxos::{
-    Answer, Configuration, DiskId, Executor, NodeId, Options, Record, Recovered, Replica, Slot,
-    Ticket, Voter,
+    Answer, Configuration, DiskId, Executor, NodeId, Options, Record, Replica, Slot, Ticket, Voter,
 };
 
 use crate::fault::Class;
@@ -12,6 +14,7 @@ use crate::host::{MILLISECOND_NS, SECOND_NS};
 use crate::invariant::{Broken, Fact};
 use crate::machine::Machine;
 use crate::node::Input;
+use crate::snapshots::BYTES_MAX;
 use crate::trace::Happening;
 use crate::world::{Event, World};
 
@@ -53,18 +56,55 @@ impl World {
             return;
         };
         match store.begin_sync() {
-            Ok(None) => {}
+            Ok(None) => self.keep_up(node),
             Ok(Some(job)) => {
                 self.nodes[node].syncing = Some(job);
                 let takes_ns = self.sync_takes_ns(node);
                 let life = self.nodes[node].life;
                 self.after(takes_ns, Event::Synced { node, life });
+                self.keep_up(node);
             }
             Err(_) => self.fail(node),
         }
     }
 
-    fn sync_takes_ns(&self, node: usize) -> u64 {
+    /// Has segments made and given back, if there are any to be, while writes go on.
+    fn keep_up(&mut self, node: usize) {
+        let Some(store) = &mut self.nodes[node].store else {
+            return;
+        };
+        match store.begin_upkeep() {
+            Ok(None) => {}
+            Ok(Some(job)) => {
+                self.nodes[node].upkeep = Some(job);
+                let takes_ns = 2 * self.sync_takes_ns(node);
+                let life = self.nodes[node].life;
+                self.after(takes_ns, Event::Ready { node, life });
+            }
+            Err(_) => self.fail(node),
+        }
+    }
+
+    /// The next segment is ready, even if the node stands still.
+    pub(crate) fn ready(&mut self, node: usize) -> Result<(), Broken> {
+        let keeper = &mut self.nodes[node];
+        let (Some(job), Some(store)) = (keeper.upkeep.take(), &mut keeper.store) else {
+            return Ok(());
+        };
+        match store.finish_upkeep(job.run()) {
+            // Without room, whatever fills a segment tries again.
+            Ok(()) | Err(LogError::DiskFull(_)) => {
+                self.sync(node);
+                self.go(node)
+            }
+            Err(_) => {
+                self.fail(node);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn sync_takes_ns(&self, node: usize) -> u64 {
         let slow = self.faults.strike(Class::SlowDisk, node);
         let more_ns = slow.map_or(0, |chance| chance.log_uniform(MILLISECOND_NS, SECOND_NS));
         self.plan.sync_ns + more_ns
@@ -116,7 +156,7 @@ impl World {
     }
 
     /// The disk failed the node, which stops. Nothing is tried again, but by the next life.
-    fn fail(&mut self, node: usize) {
+    pub(crate) fn fail(&mut self, node: usize) {
         reach(if self.nodes[node].disk.is_cut() {
             Mark::PowerCutInADiskOperation
         } else {
@@ -134,6 +174,12 @@ impl World {
         dead.executor = None;
         dead.store = None;
         dead.syncing = None;
+        dead.upkeep = None;
+        dead.snapshots = None;
+        dead.saving = None;
+        dead.whole = None;
+        dead.installing = None;
+        dead.loaded = None;
         dead.is_paused = false;
         dead.inbox.clear();
         dead.waiting.clear();
@@ -168,13 +214,7 @@ impl World {
                 self.nodes[node].disk.rot(chance);
             }
         }
-        let options = self.plan.log;
-        let opened = Log::open(
-            &self.nodes[node].disk.disk,
-            CLUSTER,
-            NodeId(node as u16),
-            &options,
-        );
+        let opened = self.open(node);
         match opened {
             _ if self.nodes[node].disk.is_cut() => {
                 reach(Mark::PowerCutInADiskOperation);
@@ -182,9 +222,7 @@ impl World {
                 self.start_later(node);
                 Ok(())
             }
-            Ok((log, recovered)) if recovered.lost.is_none() => {
-                self.go_live(node, log, recovered.state)
-            }
+            Ok(opened) if opened.recovered.lost.is_none() => self.go_live(node, opened),
             Err(OpenError::Disk(_)) => {
                 reach(Mark::StartRefused);
                 self.nodes[node].disk.die(false);
@@ -195,11 +233,12 @@ impl World {
                 reach(match &other {
                     Ok(_) => Mark::AcceptancesLost,
                     Err(OpenError::VoteLost) => Mark::VoteLost,
+                    Err(OpenError::SnapshotLost { .. }) => Mark::SnapshotLost,
                     Err(_) => Mark::DiskEmpty,
                 });
                 let what = match other {
-                    Ok((_, recovered)) => {
-                        format!("acceptances up to {:?} are lost", recovered.lost)
+                    Ok(opened) => {
+                        format!("acceptances up to {:?} are lost", opened.recovered.lost)
                     }
                     Err(error) => error.to_string(),
                 };
@@ -218,6 +257,19 @@ impl World {
         }
     }
 
+    fn open(&self, node: usize) -> Result<Opened, OpenError> {
+        let disk = &self.nodes[node].disk.disk;
+        let (log, recovered) = Log::open(disk, CLUSTER, NodeId(node as u16), &self.plan.log)?;
+        let trimmed = recovered.state.trimmed;
+        let (snapshots, loaded) = Snapshots::open(disk, CLUSTER, trimmed, BYTES_MAX)?;
+        Ok(Opened {
+            log,
+            recovered,
+            snapshots,
+            loaded,
+        })
+    }
+
     /// The disk forgot what it promised: the node comes back as another voter.
     fn renew(&mut self, node: usize) {
         let renewals = u64::from(self.nodes[node].deaths);
@@ -234,19 +286,23 @@ impl World {
         self.start_later(node);
     }
 
-    fn go_live(
-        &mut self,
-        node: usize,
-        log: Log<SimulatedDisk>,
-        recovered: Recovered,
-    ) -> Result<(), Broken> {
+    fn go_live(&mut self, node: usize, opened: Opened) -> Result<(), Broken> {
         let voter = self.nodes[node].voter;
+        let mut recovered = opened.recovered.state;
+        if let Some(loaded) = &opened.loaded {
+            let through = loaded.snapshot.through;
+            recovered.snapshot = through;
+            self.look(Fact::Saved { voter, through })?;
+        }
         for (_, record) in std::mem::take(&mut self.nodes[node].unsynced) {
             if survived(&recovered, &record) {
                 let record = &record;
                 self.look(Fact::Durable { voter, record })?;
             }
         }
+        // Also where it was promised by accepting, and that did not survive.
+        let record = &Record::Promised(recovered.promised);
+        self.look(Fact::Durable { voter, record })?;
         let unknown = |answer: &Answer| matches!(answer, Answer::Unknown(_));
         if recovered.answers.values().any(unknown) {
             reach(Mark::StartedWithUnknowns);
@@ -270,22 +326,36 @@ impl World {
         let now_ns = started.clock.at(self.now_ns);
         let replica = Replica::new(now_ns, options, recovered)
             .unwrap_or_else(|error| unreachable!("{error}"));
-        started.machine = Machine::default();
-        for slot in 1..=replica.decided().0 {
+        started.machine = opened
+            .loaded
+            .map(|loaded| Machine::restore(&loaded.content))
+            .unwrap_or_default();
+        for slot in started.machine.applied().0 + 1..=replica.decided().0 {
             if let Some(entry) = replica.decided_entry(Slot(slot)) {
                 started.machine.apply(entry);
             }
         }
         started.executor = Some(Executor::new(now_ns, replica));
-        started.store = Some(Store::new(log));
+        started.store = Some(Store::new(opened.log));
+        let trimmable = opened.snapshots.trimmable();
+        started.snapshots = Some(opened.snapshots);
+        // It may have died before it could trim.
+        started.inbox.push_back(Input::Saved { trimmable });
         started.durable = Ticket::NONE;
         started.has_led = false;
         self.note(Happening::Started { voter });
         self.compare(node)?;
         self.look_at(node, true)?;
-        self.set_timer(node);
-        Ok(())
+        self.go(node)
     }
+}
+
+/// What was found on a disk.
+struct Opened {
+    log: Log<SimulatedDisk>,
+    recovered: Recovered,
+    snapshots: Snapshots<SimulatedDisk>,
+    loaded: Option<Loaded>,
 }
 
 /// What a voter's disk is made for.
@@ -297,14 +367,21 @@ pub(crate) fn identity_of(voter: Voter) -> Identity {
 }
 
 /// Whether a record that was not known to be durable turned out to be.
-fn survived(recovered: &Recovered, record: &Record) -> bool {
+fn survived(recovered: &sprag_paxos::Recovered, record: &Record) -> bool {
     match record {
+        // What comes before it in the log has survived too.
+        Record::Accepted { slot, .. } | Record::Learned { slot, .. }
+            if *slot <= recovered.trimmed =>
+        {
+            true
+        }
         Record::Promised(ballot) => recovered.promised >= *ballot,
         Record::Accepted { slot, vote } => {
             recovered.answers.get(slot) == Some(&Answer::Accepted(vote.clone()))
         }
         Record::Learned { slot, entry } => recovered.learned.get(slot) == Some(entry),
         Record::Decided(slot) => recovered.decided >= *slot,
+        Record::Trimmed(slot) => recovered.trimmed >= *slot,
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) enum Point {
     Sends,
     /// To apply what is decided.
     Decides,
+    /// To keep a piece of a snapshot, or to begin anew from one.
+    Installs,
     /// Nothing, while a sync was under way.
     Syncs,
     /// Nothing at all.
@@ -19,10 +21,11 @@ pub(crate) enum Point {
 
 impl Point {
     /// All of them.
-    const ALL: [Point; 5] = [
+    const ALL: [Point; 6] = [
         Point::Writes,
         Point::Sends,
         Point::Decides,
+        Point::Installs,
         Point::Syncs,
         Point::Rests,
     ];
@@ -33,6 +36,7 @@ impl Point {
             Point::Writes => "writing",
             Point::Sends => "sending",
             Point::Decides => "applying",
+            Point::Installs => "installing",
             Point::Syncs => "syncing",
             Point::Rests => "resting",
         }
@@ -43,8 +47,9 @@ impl Point {
             None if is_syncing => Point::Syncs,
             None => Point::Rests,
             Some(Effect::Persist { .. }) => Point::Writes,
-            Some(Effect::Send { .. }) => Point::Sends,
+            Some(Effect::Send { .. } | Effect::SendChunk { .. }) => Point::Sends,
             Some(Effect::Decided { .. } | Effect::SteppedDown { .. }) => Point::Decides,
+            Some(Effect::Receive { .. } | Effect::Restore { .. }) => Point::Installs,
         }
     }
 }
@@ -61,6 +66,8 @@ const ROLES: [RoleName; 5] = [
 /// The counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// How long it was, of virtual time, in milliseconds.
+    pub lasted_ms: u64,
     /// Calls of clients.
     pub asked: u64,
     /// Those that were answered.
@@ -71,6 +78,10 @@ pub struct Tally {
     pub elections: u64,
     /// Starts after a death.
     pub restarts: u64,
+    /// Snapshots taken.
+    pub snapshots: u64,
+    /// Snapshots installed that came from another node.
+    pub installed: u64,
     /// By point and role, in the order of [`points`](Self::points) and [`roles`](Self::roles), how many nodes died there.
     pub crashes: [[u32; ROLES.len()]; Point::ALL.len()],
 }
@@ -82,13 +93,14 @@ impl Tally {
     }
 
     /// Whether enough nodes die there to ask for one. A canvasser has nothing to write, since it waits for its disk first; and
-    /// hardly ever anything to apply, which it would have to have asked for before.
+    /// hardly ever anything to apply, which it would have to have asked for before. Who leads takes no snapshot from others.
     pub fn is_wanted(point: &str, role: &str) -> bool {
-        let is_canvasser = Self::roles().nth(RoleName::Canvasser as usize) == Some(role);
-        !is_canvasser
-            || [Point::Sends, Point::Rests]
-                .map(Point::name)
-                .contains(&point)
+        let is = |name: RoleName| Self::roles().nth(name as usize) == Some(role);
+        if point == Point::Installs.name() {
+            return is(RoleName::Follower);
+        }
+        let rests = [Point::Sends, Point::Rests].map(Point::name);
+        !is(RoleName::Canvasser) || rests.contains(&point)
     }
 
     /// What their voters were doing: its columns.

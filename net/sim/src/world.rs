@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use sprag_paxos::simulation;
-use sprag_paxos::{Configuration, DiskId, Message, NodeId, Slot, Voter};
+use sprag_paxos::{Configuration, DiskId, Effect, Message, NodeId, Slot, Voter};
 
 use crate::ask::Reply;
+use crate::calm::Stage;
 use crate::chance::Chance;
 use crate::client::{Client, Timer};
 use crate::clock::Clock;
@@ -14,12 +15,13 @@ use crate::disk::NodeDisk;
 use crate::failure::Failure;
 use crate::fault::{Class, Faults, Strike};
 use crate::history::{History, Issuer, Register};
+use crate::host::{MILLISECOND_NS, SECOND_NS};
 use crate::invariant::{Broken, Fact, Invariants};
 use crate::network::{Disturbance, Network};
 use crate::node::{Input, Node};
 use crate::plan::Plan;
 use crate::queue::Queue;
-use crate::tally::Tally;
+use crate::tally::{Point, Tally};
 use crate::trace::{Happening, Trace};
 
 /// Something that is due.
@@ -55,17 +57,24 @@ pub(crate) enum Event {
     GoOn { node: usize, life: u32 },
     /// The node's disk has done what it was asked to sync.
     Synced { node: usize, life: u32 },
+    /// The node's disk has a segment ready.
+    Ready { node: usize, life: u32 },
+    /// The node's disk has a snapshot.
+    Saved { node: usize, life: u32 },
     /// A node starts.
     Start { node: usize },
+    /// A node that came to stand or to lead is ousted.
+    Oust {
+        node: usize,
+        life: u32,
+        chance: Chance,
+    },
     /// Links and clocks have an occasion to go wrong.
     Disturb,
 }
 
 /// Faults strike for so many events; then a quorum heals.
 pub(crate) const FAULTY_EVENTS: u64 = 20_000;
-
-/// How long of virtual time the healed quorum has to answer everybody.
-const CALM_NS: u64 = 120_000_000_000;
 
 /// A run of so many events goes in circles: far more than any that gets on.
 pub(crate) const EVENTS_MAX: u64 = 20_000_000;
@@ -93,7 +102,11 @@ pub(crate) struct World {
     invariants: Option<Invariants>,
     pub(crate) trace: Trace,
     pub(crate) tally: Tally,
-    pub(crate) is_calm: bool,
+    pub(crate) stage: Stage,
+    /// When the stage must have ended; before faults have ceased of no meaning.
+    pub(crate) stage_until_ns: u64,
+    /// The quorum that is sound once faults have ceased.
+    pub(crate) healed: Vec<usize>,
 }
 
 impl World {
@@ -141,7 +154,9 @@ impl World {
             frontier: Slot::NONE,
             trace: Trace::new(tail_from),
             tally: Tally::default(),
-            is_calm: false,
+            stage: Stage::Faulty,
+            stage_until_ns: 0,
+            healed: Vec::new(),
         };
         for node in 0..world.nodes.len() {
             world.after(0, Event::Start { node });
@@ -155,31 +170,20 @@ impl World {
 
     /// Runs to the end, or to the first failure, as which more than `events_max` events count.
     pub(crate) fn run(&mut self, events_max: u64) -> Result<(), Failure> {
-        let mut calm_until_ns = u64::MAX;
         while let Some((at_ns, event)) = self.queue.pop() {
             self.now_ns = at_ns;
             self.happen(event).map_err(Failure::Safety)?;
             if self.trace.events() > events_max {
                 return Err(Failure::Liveness(format!("{events_max} events and no end")));
             }
-            if !self.is_calm && self.trace.events() >= FAULTY_EVENTS {
+            if !self.is_calm() && self.trace.events() >= FAULTY_EVENTS {
                 if self.plan.exceeds {
                     return Ok(());
                 }
                 self.calm().map_err(Failure::Safety)?;
-                calm_until_ns = self.now_ns + CALM_NS;
             }
-            if self.is_calm {
-                if self
-                    .clients
-                    .iter()
-                    .all(|client| client.answered_in_calm >= 2)
-                {
-                    return Ok(());
-                }
-                if self.now_ns > calm_until_ns {
-                    return Err(Failure::Liveness(self.unanswered()));
-                }
+            if self.has_ended()? {
+                return Ok(());
             }
         }
         Err(Failure::Liveness("nothing is due any more".to_owned()))
@@ -233,9 +237,24 @@ impl World {
                     return self.synced(node);
                 }
             }
+            Event::Ready { node, life } => {
+                if self.is_alive(node, life) {
+                    return self.ready(node);
+                }
+            }
+            Event::Saved { node, life } => {
+                if self.is_alive(node, life) {
+                    return self.saved(node);
+                }
+            }
+            Event::Oust { node, life, chance } => {
+                if self.is_alive(node, life) && !self.is_calm() {
+                    self.oust(node, chance);
+                }
+            }
             Event::Start { node } => return self.start(node),
             Event::Disturb => {
-                if !self.is_calm {
+                if !self.is_calm() {
                     self.disturb();
                     self.after(DISTURB_NS, Event::Disturb);
                 }
@@ -244,19 +263,15 @@ impl World {
         Ok(())
     }
 
-    /// Lets links and clocks go wrong.
+    /// Lets links and clocks go wrong, and the power.
     fn disturb(&mut self) {
         let nodes = self.nodes.len();
+        self.faults.turn(self.now_ns / DISTURB_NS);
+        if let Some(chance) = self.faults.strike(Class::Blackout, 0) {
+            self.black_out(chance, 0);
+        }
         for disturbance in self.network.disturb(&self.faults, self.now_ns, nodes) {
-            let happening = match disturbance {
-                Disturbance::Parted { group, for_ns } => Happening::Parted { group, for_ns },
-                Disturbance::CutOff { from, to, for_ns } => Happening::CutOff {
-                    from: NodeId(from as u16),
-                    to: NodeId(to as u16),
-                    for_ns,
-                },
-            };
-            self.trace.note(self.now_ns, happening);
+            self.note_disturbance(disturbance);
         }
         for node in 0..nodes {
             if let Some(chance) = self.faults.strike(Class::ClockRate, node) {
@@ -279,57 +294,44 @@ impl World {
         }
     }
 
-    /// Ends the faults: one quorum heals, the rest is dead or cut off for good.
-    fn calm(&mut self) -> Result<(), Broken> {
-        self.is_calm = true;
-        self.faults.end();
-        let count = self.nodes.len();
-        // Who may have lost something goes first, then by lot.
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_key(|&node| {
-            (
-                self.nodes[node].is_loser,
-                self.chance.of(0x5000 + node as u64).bits(),
-            )
+    pub(crate) fn note_disturbance(&mut self, disturbance: Disturbance) {
+        self.note(match disturbance {
+            Disturbance::Parted { group, for_ns } => Happening::Parted { group, for_ns },
+            Disturbance::CutOff { from, to, for_ns } => Happening::CutOff {
+                from: NodeId(from as u16),
+                to: NodeId(to as u16),
+                for_ns,
+            },
         });
-        let (healed, gone) = order.split_at(count / 2 + 1);
-        let group = |nodes: &[usize]| nodes.iter().fold(0, |group, node| group | 1u16 << node);
-        self.note(Happening::Healed {
-            group: group(healed),
-        });
-        self.network.heal(group(gone));
-        for &node in gone {
-            // Half of those are alive and hear nothing.
-            if self.nodes[node].executor.is_some()
-                && self.chance.of(0x6000 + node as u64).below(2) == 0
-            {
-                self.nodes[node].is_gone = true;
-                self.die(node, true);
-            }
-        }
-        for &node in healed {
-            self.nodes[node].clock.run_at(self.now_ns, 1000);
-            if self.nodes[node].executor.is_none() {
-                self.start(node)?;
-            } else if self.nodes[node].is_paused {
-                self.go_on(node)?;
-            }
-        }
-        Ok(())
     }
 
-    fn unanswered(&self) -> String {
-        let waiting = self
-            .clients
-            .iter()
-            .enumerate()
-            .filter(|(_, client)| client.answered_in_calm < 2);
-        let waiting: Vec<String> = waiting.map(|(client, _)| format!("c{client}")).collect();
-        format!(
-            "a quorum was sound for {} s, and {} got no answer",
-            CALM_NS / 1_000_000_000,
-            waiting.join(", ")
-        )
+    /// The power goes, of all nodes or of some, those in `group` among them; and comes back, for all of them at once or as it
+    /// may.
+    pub(crate) fn black_out(&mut self, chance: Chance, group: u64) {
+        let group = group
+            | match chance.of(1).below(2) {
+                0 => u64::MAX,
+                _ => chance.of(2).bits(),
+            };
+        let down_ns = chance.of(3).log_uniform(MILLISECOND_NS, SECOND_NS);
+        for node in 0..self.nodes.len() {
+            if group & 1 << node == 0 || self.nodes[node].executor.is_none() {
+                continue;
+            }
+            self.count_death(node, None);
+            self.die(node, true);
+            if chance.of(4).below(2) == 0 {
+                self.after(down_ns, Event::Start { node });
+            }
+        }
+    }
+
+    /// Counts a death, before this was done.
+    pub(crate) fn count_death(&mut self, node: usize, effect: Option<&Effect>) {
+        let point = Point::before(effect, self.nodes[node].syncing.is_some());
+        if let Some(role) = self.nodes[node].role() {
+            self.tally.crashes[point as usize][role as usize] += 1;
+        }
     }
 
     fn is_alive(&self, node: usize, life: u32) -> bool {

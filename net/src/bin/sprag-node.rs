@@ -62,12 +62,15 @@ struct Serve {
     /// How often a leader is heard of, at least: at most half of that
     #[arg(long, default_value_t = 50, value_name = "MILLISECONDS")]
     beat_ms: u64,
-    /// How many segments of 16 MiB the log may have: nothing is ever removed from it yet
+    /// How many segments of 16 MiB the log may have
     #[arg(long, default_value_t = 64, value_name = "COUNT")]
     segments: usize,
-    /// How many slots the log may have, each of which takes some 500 bytes of memory: the same
+    /// How many slots the log may have, each of which takes some 500 bytes of memory
     #[arg(long, default_value_t = 1 << 20, value_name = "COUNT")]
     slots: usize,
+    /// After how many slots a snapshot is taken, at most: the log keeps two such intervals
+    #[arg(long, default_value_t = 1 << 14, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    snapshot_slots: u64,
 }
 
 fn main() -> ExitCode {
@@ -110,6 +113,7 @@ fn run(serve: Serve) -> Result<(), String> {
             slots_max: serve.slots,
             ..LogOptions::default()
         },
+        snapshot_slots: serve.snapshot_slots,
     };
     let runtime = Builder::new_current_thread()
         .enable_all()

@@ -10,7 +10,6 @@ pub(crate) fn a_new_log_remembers_nothing_but_its_voter<D: Disk>(disk: &D) {
     let (_, recovered) = made(disk);
     let nothing = Recovered {
         voter: ME,
-        trimmed: Slot::NONE,
         lost: None,
         state: sprag_paxos::Recovered::default(),
     };
@@ -200,7 +199,7 @@ pub(crate) fn a_batch_larger_than_a_segment_is_refused<D: Disk>(disk: &D) {
 
 pub(crate) fn slots_outside_of_the_bounds_are_refused<D: Disk>(disk: &D) {
     let (mut log, _) = made(disk);
-    log.trim(Slot(10)).unwrap();
+    log.append(&[Record::Trimmed(Slot(10))]).unwrap();
     let (slot, trimmed, slots_max) = (Slot(10), Slot(10), 1_000);
     assert_eq!(
         log.append(&[noop(10, 1)]),
@@ -236,7 +235,7 @@ pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
     let last = fill(&mut log, 1);
     assert_eq!(last, 9);
     log.sync().unwrap();
-    log.trim(Slot(last - 2)).unwrap();
+    log.append(&[Record::Trimmed(Slot(last - 2))]).unwrap();
     // Not durable yet, so nothing is given back.
     assert_eq!(fill(&mut log, last + 1), last + 2);
     log.sync().unwrap();
@@ -246,7 +245,10 @@ pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
     drop(log);
     let (_, recovered) = opened(disk);
     assert_eq!(
-        (recovered.trimmed, recovered.state.answers.len() as u64),
+        (
+            recovered.state.trimmed,
+            recovered.state.answers.len() as u64
+        ),
         (Slot(7), last - 7)
     );
 }
@@ -257,7 +259,8 @@ pub(crate) fn trimmed_segments_are_used_again<D: Disk>(disk: &D) {
         log.append(&[accepted(slot, 1, &[slot as u8; 100])])
             .unwrap();
         log.sync().unwrap();
-        log.trim(Slot(slot.saturating_sub(2))).unwrap();
+        log.append(&[Record::Trimmed(Slot(slot.saturating_sub(2)))])
+            .unwrap();
         log.sync().unwrap();
         log.upkeep().unwrap();
         assert!(disk.list().unwrap().len() <= 6, "{:?}", disk.list());
@@ -265,7 +268,139 @@ pub(crate) fn trimmed_segments_are_used_again<D: Disk>(disk: &D) {
     drop(log);
     let (_, recovered) = opened(disk);
     let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
-    assert_eq!((recovered.trimmed, slots), (Slot(198), vec![199, 200]));
+    assert_eq!(
+        (recovered.state.trimmed, slots),
+        (Slot(198), vec![199, 200])
+    );
+}
+
+pub(crate) fn a_trim_counts_for_what_comes_after_it_in_its_batch<D: Disk>(disk: &D) {
+    let trim = |slot| Record::Trimmed(Slot(slot));
+    let (mut log, _) = made(disk);
+    log.append(&[noop(1, 1), noop(2, 1), trim(2), noop(3, 1), trim(1)])
+        .unwrap();
+    assert_eq!(log.trimmed(), Slot(2));
+    let trimmed = |slot, trimmed| {
+        let (slot, trimmed) = (Slot(slot), Slot(trimmed));
+        Err(LogError::Trimmed { slot, trimmed })
+    };
+    assert_eq!(
+        log.append(&[noop(3, 1), trim(3), noop(3, 2)]),
+        trimmed(3, 3)
+    );
+    assert_eq!(
+        log.append(&[trim(3), trim(2), learned(3, b"x")]),
+        trimmed(3, 3)
+    );
+    // Nothing was written.
+    assert_eq!((log.appended(), log.trimmed()), (Position(5), Slot(2)));
+    log.append(&[noop(1_002, 1), trim(1_000), noop(2_000, 1)])
+        .unwrap();
+    let (slot, trimmed, slots_max) = (Slot(2_001), Slot(1_000), 1_000);
+    let too_far = LogError::TooFar {
+        slot,
+        trimmed,
+        slots_max,
+    };
+    assert_eq!(log.append(&[noop(2_001, 1), trim(1_001)]), Err(too_far));
+    log.sync().unwrap();
+    drop(log);
+    let (_, recovered) = opened(disk);
+    let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
+    assert_eq!(
+        (recovered.state.trimmed, slots),
+        (Slot(1_000), vec![1_002, 2_000])
+    );
+}
+
+pub(crate) fn what_makes_room_is_taken_by_a_full_log_with_all_that_waits_beside_it<D: Disk>(
+    disk: &D,
+) {
+    let (mut log, _) = made(disk);
+    for slot in 1..=9 {
+        log.append(&[noop(slot, 1)]).unwrap();
+    }
+    let full = LogError::Full { segments_max: 3 };
+    assert_eq!(log.append(&[noop(10, 1)]), Err(full.clone()));
+    log.append(&[noop(10, 1), Record::Trimmed(Slot(5)), noop(11, 1)])
+        .unwrap();
+    log.append(&[noop(12, 1)]).unwrap();
+    log.append(&[noop(13, 1)]).unwrap();
+    // Not durable yet, so nothing is given back; slot 6 keeps a segment.
+    assert_eq!(log.append(&[noop(14, 1)]), Err(full.clone()));
+    log.sync().unwrap();
+    assert_eq!(log.append(&[noop(14, 1)]), Err(full));
+    // To go back changes nothing.
+    log.append(&[Record::Trimmed(Slot(6)), Record::Trimmed(Slot(1))])
+        .unwrap();
+    log.sync().unwrap();
+    log.upkeep().unwrap();
+    assert_eq!(segments(disk), 4);
+    drop(log);
+    let (_, recovered) = opened(disk);
+    let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
+    assert_eq!(
+        (recovered.state.trimmed, slots),
+        (Slot(6), (7..=13).collect())
+    );
+}
+
+pub(crate) fn a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes<D: Disk>(disk: &D) {
+    let (mut log, _) = made(disk);
+    for slot in 1..=9 {
+        log.append(&[noop(slot, 1)]).unwrap();
+    }
+    log.sync().unwrap();
+    let mut store = Store::new(log);
+    let mut ticket = Ticket::NONE;
+    let mut persist = |store: &mut Store<D>, record| {
+        ticket = Ticket(ticket.0 + 1);
+        store.persist(ticket, record).unwrap();
+    };
+    // More than a segment has room for, and what makes room comes last.
+    for slot in 10..=12 {
+        persist(&mut store, accepted(slot, 1, &[1; 8_000]));
+    }
+    persist(&mut store, Record::Trimmed(Slot(9)));
+    persist(&mut store, accepted(13, 1, b"x"));
+    let done = store.begin_sync().unwrap().unwrap().run();
+    assert_eq!(store.durable(), Ticket::NONE);
+    store.finish_sync(done).unwrap();
+    assert_eq!(store.durable(), Ticket(5));
+    drop(store);
+    let (_, recovered) = opened(disk);
+    let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
+    assert_eq!(
+        (recovered.state.trimmed, slots),
+        (Slot(9), vec![10, 11, 12, 13])
+    );
+}
+
+pub(crate) fn what_is_trimmed_stays_decided<D: Disk>(disk: &D) {
+    let decided = |slot| Record::Decided(Slot(slot));
+    let trim = |slot| Record::Trimmed(Slot(slot));
+    let learn = |slot| learned(slot, b"x");
+    let (mut log, _) = made(disk);
+    let steps: [(&[Record], u64); 5] = [
+        (&[learn(1), learn(2)], 0),
+        (&[decided(2)], 2),
+        // Of a snapshot that came from another: nothing up to there is on record.
+        (&[trim(8), learn(9)], 8),
+        (&[decided(3)], 8),
+        (&[decided(9), decided(4), trim(8)], 8),
+    ];
+    for (records, decided) in steps {
+        log.append(records).unwrap();
+        assert_eq!(log.decided(), Slot(decided));
+        log.sync().unwrap();
+        drop(log);
+        let (again, recovered) = opened(disk);
+        assert_eq!(
+            (recovered.state.decided, again.decided()),
+            (Slot(decided), Slot(decided))
+        );
+        log = again;
+    }
 }
 
 pub(crate) fn a_sync_covers_what_was_appended_before_it_began<D: Disk>(disk: &D) {

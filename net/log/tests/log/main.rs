@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use sprag_log::{
     ClusterId, Damage, Disk, DiskFaults, DiskFile, Fault, Identity, Log, LogError, LogOptions,
     NoFaults, OpenError, Operation, OptionsError, Position, RealDisk, Recovered, SimulatedDisk,
-    SimulatedFile, SyncJob, Upkeep,
+    SimulatedFile, Store, SyncJob, Upkeep,
 };
-use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
+use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Ticket, Vote, Voter};
 
 const CLUSTER: ClusterId = ClusterId(7);
 const ME: Voter = Voter {
@@ -40,6 +40,10 @@ on_every_disk!(
     slots_outside_of_the_bounds_are_refused,
     a_full_log_takes_nothing_until_it_is_trimmed,
     trimmed_segments_are_used_again,
+    a_trim_counts_for_what_comes_after_it_in_its_batch,
+    what_makes_room_is_taken_by_a_full_log_with_all_that_waits_beside_it,
+    a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes,
+    what_is_trimmed_stays_decided,
     a_sync_covers_what_was_appended_before_it_began,
     while_the_next_segment_is_made_elsewhere_a_full_one_waits,
     a_disk_is_made_for_one_voter_and_opened_for_no_other,
@@ -66,6 +70,13 @@ fn made<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
 
 fn opened<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
     Log::open(disk, CLUSTER, ME.node, &SMALL).unwrap()
+}
+
+/// How many files of segments there are.
+fn segments<D: Disk>(disk: &D) -> usize {
+    let names = disk.list().unwrap();
+    let is_segment = |name: &&String| name.starts_with("segment-");
+    names.iter().filter(is_segment).count()
 }
 
 fn ballot(round: u64) -> Ballot {

@@ -45,7 +45,10 @@ fn after_a_write_or_sync_that_failed_the_log_has_stopped() {
         assert_eq!(log.sync(), Err(stopped.clone()));
         assert_eq!(log.begin_sync().map(drop), Err(stopped.clone()));
         assert_eq!(log.promise(ballot(9)), Err(stopped.clone()));
-        assert_eq!(log.trim(Slot(1)), Err(stopped.clone()));
+        assert_eq!(
+            log.append(&[Record::Trimmed(Slot(1))]),
+            Err(stopped.clone())
+        );
         assert_eq!(log.read(Slot(1)), Err(stopped.clone()));
         assert_eq!(log.upkeep(), Err(stopped));
         let (_, recovered) = opened(&disk.cut_power());

@@ -82,7 +82,7 @@ bugs! {
     BallotReusedAfterRestart = "ballot-reused-after-restart",
     /// A Commit decides whatever was accepted in the slot, of another ballot too.
     CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
-    /// A ballot's round and its voter are made durable one after the other.
+    /// A ballot's voter and its round are made durable one after the other.
     BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
     /// A record that can't be read in the middle of the log is taken for its end.
     CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
@@ -97,6 +97,10 @@ bugs! {
     SyncRetried = "sync-retried",
     /// Segments are given back before it is durable that they are no longer needed.
     TrimBeforeSync = "trim-before-sync",
+    /// A snapshot counts as durable before it is durable that there is one of its name.
+    SnapshotCountedBeforeItsName = "snapshot-counted-before-its-name",
+    /// A snapshot is taken as it is found, or as it came from another voter, whatever its checksum says.
+    SnapshotNotChecked = "snapshot-not-checked",
     /// A segment is written to before it is durable that there is one of its name.
     SegmentUsedBeforeItsName = "segment-used-before-its-name",
     /// What is found at a start is taken for durable: it may be in the system's cache only.
@@ -115,6 +119,22 @@ bugs! {
     LearnedNotRecorded = "learned-not-recorded",
     /// That a slot is decided is put on record before what it holds is durable.
     DecidedRecordedBeforeDurable = "decided-recorded-before-durable",
+    /// A snapshot takes the place of a state that is further.
+    OlderSnapshotRestored = "older-snapshot-restored",
+    /// What was accepted above a snapshot is forgotten when that is installed.
+    AcceptedAboveASnapshotDropped = "accepted-above-a-snapshot-dropped",
+    /// What was accepted below a snapshot counts for what is decided there when that is installed.
+    AcceptedBelowASnapshotKept = "accepted-below-a-snapshot-kept",
+    /// A piece is taken for the next whatever snapshot it is of, and nobody looks at the whole.
+    ChunkOfAnotherSnapshotTaken = "chunk-of-another-snapshot-taken",
+    /// A voter with a newer snapshot than log takes only the log for decided.
+    SnapshotAheadOfTheLogForgotten = "snapshot-ahead-of-the-log-forgotten",
+    /// Everything that is decided is trimmed, also what comes after the snapshot.
+    TrimmedAheadOfTheSnapshot = "trimmed-ahead-of-the-snapshot",
+    /// Who asks for what is trimmed is told what comes after, as if that came next.
+    FetchSkipsTheTrimmed = "fetch-skips-the-trimmed",
+    /// A leader that asks to accept what is trimmed gets no answer.
+    AcceptOfTrimmedNotAnswered = "accept-of-trimmed-not-answered",
     /// A node votes whatever disk it has.
     StrangerCounted = "stranger-counted",
     /// A node that lost its disk votes on as if it remembered.

@@ -120,6 +120,30 @@ marks! {
     FetchOfUndecided = "fetch of the undecided",
     /// What was fetched came when the candidate led already.
     EntriesForALeader = "entries for a leader",
+    /// What was decided was forgotten, since a snapshot holds it.
+    Trimmed = "trimmed",
+    /// Something was asked for that only a snapshot holds.
+    FetchOfTrimmed = "fetch of the trimmed",
+    /// An Accept came for a slot that only a snapshot holds.
+    AcceptOfTrimmed = "accept of the trimmed",
+    /// A piece of a snapshot came twice, or out of turn.
+    ChunkTwice = "chunk twice",
+    /// A piece of a snapshot came when as much was known to be decided.
+    ChunkTooLate = "chunk too late",
+    /// A snapshot took more than a piece.
+    SnapshotInPieces = "snapshot in pieces",
+    /// Another snapshot came than the one under way.
+    SnapshotBegunAnew = "snapshot begun anew",
+    /// A snapshot was installed.
+    SnapshotInstalled = "snapshot installed",
+    /// A candidate installed a snapshot.
+    SnapshotInstalledByCandidate = "snapshot installed by a candidate",
+    /// A snapshot was installed over acceptances below it.
+    InstalledOverAcceptances = "snapshot installed over acceptances",
+    /// A snapshot was installed below acceptances above it.
+    InstalledBelowAcceptances = "snapshot installed below acceptances",
+    /// A voter started with a snapshot of more than its log knew to be decided.
+    StartedAheadOfTheLog = "started ahead of the log",
     /// A node's disk refused something, and the node stopped.
     DiskFailed = "disk failed",
     /// The power went in the middle of something that the disk was asked.
@@ -136,6 +160,12 @@ marks! {
     DiskEmpty = "disk empty",
     /// A record was found that was never synced in full.
     TornRecord = "torn record",
+    /// A snapshot was found damaged.
+    SnapshotDamaged = "snapshot damaged",
+    /// The newest snapshot was damaged, and a start began with the one before.
+    OlderSnapshotUsed = "older snapshot used",
+    /// No snapshot was left that reached up to what was trimmed.
+    SnapshotLost = "snapshot lost",
     /// What could not be read any more was taken off the record as decided.
     DecidedTakenBack = "decided taken back",
 }

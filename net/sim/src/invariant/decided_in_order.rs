@@ -26,7 +26,7 @@ impl Invariant for DecidedInOrder {
         match *fact {
             Fact::Started { replica } => {
                 let decided = replica.decided();
-                for slot in (1..=decided.0).map(Slot) {
+                for slot in (replica.trimmed().0 + 1..=decided.0).map(Slot) {
                     let entry = replica.decided_entry(slot);
                     let chosen = known.votes.chosen(slot).map(|(_, entry)| entry);
                     if entry.is_none() || entry != chosen {
@@ -39,6 +39,15 @@ impl Invariant for DecidedInOrder {
                     }
                 }
                 self.last.insert(replica.me(), decided);
+            }
+            Fact::Restored { voter, through } => {
+                let last = self.last.entry(voter).or_insert(Slot::NONE);
+                if through <= *last {
+                    return Err(format!(
+                        "{voter} begins anew from a snapshot up to {through} after {last}"
+                    ));
+                }
+                *last = through;
             }
             Fact::Stepped { replica } => {
                 let last = self.last.get(&replica.me()).copied().unwrap_or(Slot::NONE);

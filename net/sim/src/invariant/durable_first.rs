@@ -13,11 +13,23 @@ struct Memory {
     promised: Ballot,
     /// By slot, the highest ballot accepted in.
     accepted: BTreeMap<Slot, Ballot>,
+    /// Up to where a snapshot says what is decided: to accept there changes nothing.
+    saved: Slot,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct DurableFirst {
     memories: BTreeMap<Voter, Memory>,
+}
+
+impl DurableFirst {
+    fn memory(&mut self, voter: Voter) -> &mut Memory {
+        self.memories.entry(voter).or_insert_with(|| Memory {
+            promised: Ballot::NONE,
+            accepted: BTreeMap::new(),
+            saved: Slot::NONE,
+        })
+    }
 }
 
 impl Invariant for DurableFirst {
@@ -31,11 +43,13 @@ impl Invariant for DurableFirst {
 
     fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
+            Fact::Saved { voter, through } => {
+                let memory = self.memory(voter);
+                memory.saved = memory.saved.max(through);
+                Ok(())
+            }
             Fact::Durable { voter, record } => {
-                let memory = self.memories.entry(voter).or_insert_with(|| Memory {
-                    promised: Ballot::NONE,
-                    accepted: BTreeMap::new(),
-                });
+                let memory = self.memory(voter);
                 match record {
                     Record::Promised(ballot) => memory.promised = memory.promised.max(*ballot),
                     Record::Accepted { slot, vote } => {
@@ -43,7 +57,7 @@ impl Invariant for DurableFirst {
                         let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
                         *accepted = vote.ballot.max(*accepted);
                     }
-                    Record::Learned { .. } | Record::Decided(_) => {}
+                    Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => {}
                 }
                 Ok(())
             }
@@ -65,7 +79,11 @@ impl Invariant for DurableFirst {
                         };
                         promised >= *ballot && answers.iter().all(is_durable)
                     }
-                    Message::Accepted { ballot, slot } => accepted(*slot) >= *ballot,
+                    Message::Accepted { ballot, slot } => {
+                        let saved = memory.map_or(Slot::NONE, |memory| memory.saved);
+                        let is_decided = *slot <= saved && promised >= *ballot;
+                        is_decided || accepted(*slot) >= *ballot
+                    }
                     _ => true,
                 };
                 if is_durable {

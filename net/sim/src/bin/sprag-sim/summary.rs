@@ -26,9 +26,12 @@ pub(crate) struct Summary {
     seeds: u64,
     failed: [u64; Kind::ALL.len()],
     events: Numbers,
+    lasted_ms: Numbers,
     elections: Numbers,
     decided: Numbers,
     restarts: Numbers,
+    snapshots: Numbers,
+    installed: Numbers,
     asked: Numbers,
     answered: u64,
     marks: Vec<u64>,
@@ -46,9 +49,12 @@ impl Summary {
             seeds: 0,
             failed: [0; Kind::ALL.len()],
             events: Vec::new(),
+            lasted_ms: Vec::new(),
             elections: Vec::new(),
             decided: Vec::new(),
             restarts: Vec::new(),
+            snapshots: Vec::new(),
+            installed: Vec::new(),
             asked: Vec::new(),
             answered: 0,
             marks: vec![0; Mark::ALL.len()],
@@ -65,9 +71,12 @@ impl Summary {
         }
         let tally = &report.tally;
         self.events.push(report.events);
+        self.lasted_ms.push(tally.lasted_ms);
         self.elections.push(tally.elections);
         self.decided.push(tally.decided);
         self.restarts.push(tally.restarts);
+        self.snapshots.push(tally.snapshots);
+        self.installed.push(tally.installed);
         self.asked.push(tally.asked);
         self.answered += tally.answered;
         for (count, mark) in self.marks.iter_mut().zip(Mark::ALL) {
@@ -127,9 +136,12 @@ impl Summary {
         let mut table = Table::new(&["of each seed", ">median", ">least", ">most"]);
         let rows = [
             ("events", &mut self.events),
+            ("milliseconds", &mut self.lasted_ms),
             ("elections", &mut self.elections),
             ("slots decided", &mut self.decided),
             ("restarts", &mut self.restarts),
+            ("snapshots", &mut self.snapshots),
+            ("snapshots installed", &mut self.installed),
             ("calls", &mut self.asked),
         ];
         for (name, numbers) in rows {

@@ -1,0 +1,192 @@
+//! A node and its snapshots: when it takes one, what it sends of them, and how it begins anew from another node's.
+
+use sprag_log::{Finished, SimulatedDisk, SnapshotError, SnapshotJob};
+use sprag_paxos::{Message, Slot, Snapshot, Voter};
+
+use crate::invariant::{Broken, Fact};
+use crate::machine::Machine;
+use crate::node::Input;
+use crate::world::{Event, World};
+
+/// No machine is larger.
+pub(crate) const BYTES_MAX: u64 = 1 << 20;
+
+impl World {
+    /// Takes a snapshot, if enough was applied since the last.
+    pub(crate) fn save(&mut self, node: usize) {
+        let every = self.plan.snapshot_slots;
+        let saver = &mut self.nodes[node];
+        let Some(snapshots) = &mut saver.snapshots else {
+            return;
+        };
+        let last = snapshots.newest().map_or(Slot::NONE, |last| last.through);
+        let applied = saver.machine.applied();
+        if applied.0 - last.0 < every || saver.saving.is_some() {
+            return;
+        }
+        match snapshots.begin_save(applied, saver.machine.save()) {
+            Ok(job) => self.keep_busy(node, job),
+            Err(_) => self.fail(node),
+        }
+    }
+
+    fn keep_busy(&mut self, node: usize, job: Option<SnapshotJob<SimulatedDisk>>) {
+        if job.is_some() {
+            self.nodes[node].saving = job;
+            let takes_ns = self.sync_takes_ns(node) + self.plan.save_ns;
+            let life = self.nodes[node].life;
+            self.after(takes_ns, Event::Saved { node, life });
+        }
+    }
+
+    /// The disk has a snapshot, even if the node stands still.
+    pub(crate) fn saved(&mut self, node: usize) -> Result<(), Broken> {
+        let saver = &mut self.nodes[node];
+        let (Some(job), Some(snapshots)) = (saver.saving.take(), &mut saver.snapshots) else {
+            return Ok(());
+        };
+        let installing = saver.installing.take();
+        let Ok(finished) = snapshots.finish(job.run()) else {
+            self.fail(node);
+            return Ok(());
+        };
+        let trimmable = snapshots.trimmable();
+        if let Some(newest) = snapshots.newest() {
+            let (voter, through) = (saver.voter, newest.through);
+            self.look(Fact::Saved { voter, through })?;
+        }
+        let saver = &mut self.nodes[node];
+        match finished {
+            Finished::Saved(_) => {
+                self.tally.snapshots += 1;
+                saver.inbox.push_back(Input::Saved { trimmable });
+            }
+            Finished::Installed(loaded) => {
+                let (snapshot, is_durable) = (loaded.snapshot, true);
+                saver.loaded = Some(loaded);
+                saver.received(snapshot, is_durable);
+            }
+            Finished::Damaged(_) | Finished::NoRoom(_) => {
+                if let Some(snapshot) = installing {
+                    saver.received(snapshot, false);
+                }
+            }
+        }
+        self.install(node);
+        self.go(node)
+    }
+
+    /// Has a snapshot made durable that came from another node, unless another is.
+    fn install(&mut self, node: usize) {
+        let saver = &mut self.nodes[node];
+        let (Some(whole), Some(snapshots)) = (saver.whole, &mut saver.snapshots) else {
+            return;
+        };
+        if saver.saving.is_some() {
+            return;
+        }
+        saver.whole = None;
+        match snapshots.begin_install() {
+            Ok(None) => saver.received(whole, false),
+            Ok(job) => {
+                saver.installing = Some(whole);
+                self.keep_busy(node, job);
+            }
+            Err(_) => self.fail(node),
+        }
+    }
+
+    /// Sends a piece of what is asked for, or of the newest there is.
+    pub(crate) fn send_chunk(
+        &mut self,
+        node: usize,
+        to: Voter,
+        asked: Option<(Snapshot, u64)>,
+    ) -> Result<(), Broken> {
+        let bytes_max = self.plan.chunk_bytes;
+        let Some(snapshots) = &mut self.nodes[node].snapshots else {
+            return Ok(());
+        };
+        match snapshots.chunk(asked, bytes_max) {
+            Ok(None) => Ok(()),
+            Ok(Some(chunk)) => {
+                let message = Message::Chunk {
+                    snapshot: chunk.snapshot,
+                    offset: chunk.offset,
+                    bytes: chunk.bytes.into(),
+                };
+                self.send(node, to, message)
+            }
+            Err(_) => {
+                self.fail(node);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps a piece that came.
+    pub(crate) fn receive(&mut self, node: usize, snapshot: Snapshot, offset: u64, bytes: &[u8]) {
+        let saver = &mut self.nodes[node];
+        let Some(snapshots) = &mut saver.snapshots else {
+            return;
+        };
+        match snapshots.receive(snapshot, offset, bytes) {
+            Ok(next) if next == snapshot.bytes => {
+                saver.whole = Some(snapshot);
+                self.install(node);
+            }
+            Ok(_) => {}
+            Err(SnapshotError::Disk(_) | SnapshotError::Stopped(_)) => self.fail(node),
+            Err(_) => saver.received(snapshot, false),
+        }
+    }
+
+    /// The machine begins anew.
+    pub(crate) fn restore(&mut self, node: usize, snapshot: Snapshot) -> Result<(), Broken> {
+        let saver = &mut self.nodes[node];
+        let voter = saver.voter;
+        if let Some(loaded) = saver.loaded.take_if(|loaded| loaded.snapshot == snapshot) {
+            saver.machine = Machine::restore(&loaded.content);
+        }
+        self.tally.installed += 1;
+        let through = snapshot.through;
+        self.frontier = self.frontier.max(through);
+        self.look(Fact::Restored { voter, through })?;
+        self.compare(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::chance::Chance;
+    use crate::fault::Faults;
+    use crate::plan::{Mix, Plan};
+    use crate::world::{EVENTS_MAX, World};
+
+    /// The states that a seed's machines went through where no fault strikes and each node takes a snapshot after so many
+    /// slots.
+    fn states(seed: u64, snapshot_slots: u64) -> (Vec<u64>, u64) {
+        let plan = Plan {
+            snapshot_slots,
+            ..Plan::new(seed, &Mix::none(), None)
+        };
+        let faults = Faults::scripted(Chance::new(seed), &[]);
+        let mut world = World::new(seed, plan, faults, true, None);
+        world.run(EVENTS_MAX).unwrap();
+        (world.digests.into_values().collect(), world.tally.snapshots)
+    }
+
+    #[test]
+    fn snapshots_change_no_state() {
+        for seed in 0..6 {
+            let (states_without, none) = states(seed, u64::MAX);
+            let (states_with, many) = states(seed, 3);
+            assert!(none == 0 && many > 100, "seed {seed}: {none}, {many}");
+            // Who asks when at the end depends on how many events there were.
+            let common = states_with.len().min(states_without.len()) / 2;
+            assert!(common > 50, "seed {seed}: {common}");
+            let is_same = states_with[..common] == states_without[..common];
+            assert!(is_same, "seed {seed}");
+        }
+    }
+}
