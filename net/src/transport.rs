@@ -24,12 +24,15 @@ use crate::certificates::{Credentials, Role};
 /// What is spoken over a connection.
 const ALPN: &[u8] = b"sprag/1";
 
-/// After how much silence the other side is given up. A node that stands still for less, since its disk does, stays
+/// After how much silence a node is given up by another. One that stands still for less, since its disk does, stays
 /// connected.
 const SILENCE_MS: u32 = 3_000;
 
-/// How often something is said, at least.
-const KEEP_ALIVE: Duration = Duration::from_millis(500);
+/// And by a client, which then asks another.
+const CLIENT_SILENCE_MS: u32 = 1_000;
+
+/// How often something is said, at least: a few times in the shorter of the two.
+const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 /// How many packets go without an acknowledgement of their own, and for how long. What is answered at all is acknowledged
 /// by the answer; a packet that only acknowledges costs as much as one that says something.
@@ -132,7 +135,11 @@ pub fn dialling(credentials: &Credentials) -> Result<ClientConfig, TransportErro
     let mut config = ClientConfig::new(Arc::new(
         QuicClientConfig::try_from(config).map_err(unusable)?,
     ));
-    config.transport_config(Arc::new(transport()));
+    let silence_ms = match credentials.role {
+        Role::Node(_) => SILENCE_MS,
+        Role::Client => CLIENT_SILENCE_MS,
+    };
+    config.transport_config(Arc::new(transport(silence_ms)));
     Ok(config)
 }
 
@@ -163,7 +170,7 @@ pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<Endpoint
     let mut server = ServerConfig::with_crypto(Arc::new(
         QuicServerConfig::try_from(config).map_err(unusable)?,
     ));
-    server.transport_config(Arc::new(transport()));
+    server.transport_config(Arc::new(transport(SILENCE_MS)));
     // The key is the node's from one life to the next: whoever still speaks to an earlier life is told so at once.
     let mut seed = digest::Context::new(&digest::SHA256);
     seed.update(b"sprag reset");
@@ -194,7 +201,7 @@ pub fn is_proven(connection: &Connection, role: Role, credentials: &Credentials)
     }
 }
 
-fn transport() -> TransportConfig {
+fn transport(silence_ms: u32) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let window = VarInt::from_u32(WINDOW_BYTES);
     let mut acknowledging = AckFrequencyConfig::default();
@@ -203,7 +210,7 @@ fn transport() -> TransportConfig {
         .max_ack_delay(Some(ACKNOWLEDGED_WITHIN));
     transport
         .ack_frequency_config(Some(acknowledging))
-        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(SILENCE_MS))))
+        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(silence_ms))))
         .keep_alive_interval(Some(KEEP_ALIVE))
         .initial_rtt(FIRST_ROUND_TRIP)
         .max_concurrent_bidi_streams(VarInt::from_u32(1))

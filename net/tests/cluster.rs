@@ -4,8 +4,9 @@ mod support;
 
 use std::time::Duration;
 
+use sprag_net::ClientError;
 use support::load::Load;
-use support::{Cluster, PATIENCE, block_on};
+use support::{Cluster, PATIENCE, block_on, put};
 
 /// How long a put may take under load, before its outcome is unknown.
 const SHORT: Duration = Duration::from_secs(2);
@@ -16,11 +17,15 @@ fn what_is_put_is_found_with_its_version() {
     block_on(async {
         let client = cluster.client();
         assert_eq!(client.get(b"key").await.unwrap(), None);
-        for version in 1..=3_u64 {
-            let value = version.to_le_bytes();
-            assert_eq!(client.put(b"key", &value).await, Ok(version));
+        let mut last = 0;
+        for value in 1..=3_u64 {
+            let value = value.to_le_bytes();
+            let version = put(&client, b"key", &value).await;
+            assert!(version > last);
             let found = client.get(b"key").await.unwrap().unwrap();
-            assert_eq!((found.version, &found.value[..]), (version, &value[..]));
+            assert!(found.version >= version);
+            assert_eq!(found.value[..], value);
+            last = version;
         }
     });
 }
@@ -29,11 +34,12 @@ fn what_is_put_is_found_with_its_version() {
 fn one_node_alone_is_a_cluster() {
     let mut cluster = Cluster::started(1);
     block_on(async {
-        assert_eq!(cluster.client().put(b"key", b"value").await, Ok(1));
+        let version = put(&cluster.client(), b"key", b"value").await;
         cluster.kill(1);
         cluster.start(1);
         let found = cluster.client().get(b"key").await.unwrap().unwrap();
-        assert_eq!((found.version, &found.value[..]), (1, &b"value"[..]));
+        assert!(found.version >= version);
+        assert_eq!(found.value[..], b"value"[..]);
     });
 }
 
@@ -44,7 +50,7 @@ fn nothing_acknowledged_is_lost_when_the_leader_is_killed_and_then_each_node_in_
     cluster.start_all();
     let leader = block_on(async {
         let client = cluster.client();
-        client.put(b"key", b"value").await.unwrap();
+        put(&client, b"key", b"value").await;
         client.leader().0
     });
     let load = Load::start(8, cluster.maker(&cluster.certificates(), SHORT));
@@ -78,9 +84,9 @@ fn two_of_three_go_on_and_one_alone_does_not() {
     let mut cluster = Cluster::started(3);
     block_on(async {
         let client = cluster.client();
-        client.put(b"key", b"three").await.unwrap();
+        put(&client, b"key", b"three").await;
         cluster.kill(3);
-        client.put(b"key", b"two").await.unwrap();
+        put(&client, b"key", b"two").await;
         cluster.kill(2);
         let short = cluster.client_with(&cluster.certificates(), SHORT);
         assert!(short.put(b"key", b"one").await.is_err());
@@ -106,7 +112,7 @@ fn a_node_told_to_stop_answers_what_it_has_taken_on_and_ends_without_an_error() 
 #[test]
 fn a_node_whose_disk_was_lost_has_no_vote_and_says_so() {
     let mut cluster = Cluster::started(3);
-    block_on(async { cluster.client().put(b"key", b"value").await.unwrap() });
+    block_on(async { put(&cluster.client(), b"key", b"value").await });
     cluster.kill(3);
     std::fs::remove_dir_all(cluster.data(3)).unwrap();
     let output = cluster.command(3).output().unwrap();
@@ -118,7 +124,7 @@ fn a_node_whose_disk_was_lost_has_no_vote_and_says_so() {
     );
     block_on(async {
         let found = cluster.client().get(b"key").await.unwrap().unwrap();
-        assert_eq!(found.version, 1);
+        assert_eq!(found.value[..], b"value"[..]);
     });
 }
 
@@ -131,29 +137,29 @@ fn snapshots(cluster: &Cluster, node: u16) -> Vec<String> {
 
 #[test]
 fn a_log_that_is_trimmed_is_never_full_and_who_was_away_begins_with_a_snapshot() {
-    let more = ["--slots", "800", "--snapshot-slots", "100"];
+    let more = ["--slots", "300", "--snapshot-slots", "40"];
     let mut cluster = Cluster::with(3, &more);
     cluster.start_all();
     block_on(async {
         let client = cluster.client();
-        client.put(b"first", b"value").await.unwrap();
+        put(&client, b"first", b"value").await;
         cluster.kill(3);
         assert_eq!(snapshots(&cluster, 3).len(), 0);
-        for number in 1..=2_000_u64 {
+        for number in 1..=500_u64 {
             let key = [b'k', (number % 10) as u8];
-            client.put(&key, &number.to_le_bytes()).await.unwrap();
+            put(&client, &key, &number.to_le_bytes()).await;
         }
         cluster.start(3);
         // From here on nothing is decided without it.
         cluster.kill(1);
         for key in 0..10 {
             let found = client.get(&[b'k', key]).await.unwrap().unwrap();
-            assert_eq!(found.version, 200);
+            assert!(found.version >= 50);
         }
         cluster.start(1);
         cluster.kill(2);
         let found = client.get(b"first").await.unwrap().unwrap();
-        assert_eq!((found.version, &found.value[..]), (1, &b"value"[..]));
+        assert_eq!(found.value[..], b"value"[..]);
     });
     assert!(!snapshots(&cluster, 3).is_empty());
 }
@@ -169,6 +175,7 @@ fn a_log_that_is_nearly_full_takes_nothing_more_and_loses_nothing() {
         loop {
             match client.put(b"key", &(done + 1).to_le_bytes()).await {
                 Ok(_) => done += 1,
+                Err(ClientError::Unknown(_)) => {}
                 Err(error) => {
                     let words = error.to_string();
                     assert!(
@@ -187,7 +194,8 @@ fn a_log_that_is_nearly_full_takes_nothing_more_and_loses_nothing() {
     cluster.start_all();
     block_on(async {
         let found = cluster.client().get(b"key").await.unwrap().unwrap();
-        assert_eq!(found.value[..], value.to_le_bytes());
-        assert_eq!(cluster.client().put(b"key", b"more").await, Ok(value + 1));
+        let found = u64::from_le_bytes(found.value[..].try_into().unwrap());
+        assert!(found == value || found == value + 1);
+        assert!(put(&cluster.client(), b"key", b"more").await > value);
     });
 }

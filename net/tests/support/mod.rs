@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use sprag_log::ClusterId;
 use sprag_net::certificates::{Credentials, Role, make};
-use sprag_net::{Client, ClientOptions};
+use sprag_net::{Client, ClientError, ClientOptions};
 use sprag_paxos::NodeId;
 use tempfile::TempDir;
 
@@ -191,6 +191,17 @@ pub fn die_with_this(command: &mut Command) -> &mut Command {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             Ok(())
         })
+    }
+}
+
+/// Puts until it is done for sure: whoever leads may just have been killed, or be slow. Gives the version.
+pub async fn put(client: &Client, key: &[u8], value: &[u8]) -> u64 {
+    loop {
+        match client.put(key, value).await {
+            Ok(version) => return version,
+            Err(ClientError::Unknown(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
