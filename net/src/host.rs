@@ -153,6 +153,12 @@ impl Host {
 
     /// A message came from another voter.
     pub(crate) fn step(&mut self, from: Voter, message: Message) {
+        // Who was away is asked to accept what its log has no place for yet. That is as good as lost: it catches up first.
+        let trimmed = self.executor.replica().trimmed();
+        let last = trimmed.0 + self.log_options.slots_max as u64;
+        if matches!(&message, Message::Accept { slot, .. } if slot.0 > last) {
+            return;
+        }
         self.executor.step(since(self.start), from, message);
     }
 
@@ -222,7 +228,7 @@ impl Host {
             return Err(not_done(None, "the node stops".to_owned(), false));
         }
         if self.is_log_nearly_full() {
-            let words = "the log is nearly full, since no snapshot was made; free room on the disk, or start the nodes with more segments and slots";
+            let words = "the log is nearly full, since no snapshot was made; free room on the disk, or start the nodes with more segments and slots, or fewer slots to a snapshot";
             return Err(not_done(Some(me), words.to_owned(), true));
         }
         let command = Command {
@@ -256,13 +262,12 @@ impl Host {
             slots_max,
             ..
         } = self.log_options;
-        let log = self.store.log();
-        let slots = self
-            .executor
-            .replica()
-            .decided()
-            .0
-            .saturating_sub(log.trimmed().0);
+        let (log, replica) = (self.store.log(), self.executor.replica());
+        if replica.trimmed() > log.trimmed() {
+            // What is trimmed makes room, once something is written with which that goes on record.
+            return false;
+        }
+        let slots = replica.decided().0 - replica.trimmed().0;
         log.segments() + (segments_max / LOG_RESERVE).max(1) >= segments_max
             || slots + (slots_max / LOG_RESERVE) as u64 >= slots_max as u64
     }

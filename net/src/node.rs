@@ -211,7 +211,7 @@ impl Node {
     /// Runs until `stop` is over, or an error ends it.
     ///
     /// # Errors
-    /// [`NodeError::Log`], [`NodeError::Founding`], [`NodeError::DiskThread`] and what may be wrong with the voters.
+    /// [`NodeError::Stopped`], [`NodeError::Founding`], [`NodeError::DiskThread`] and what may be wrong with the voters.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
         self.start_tasks()?;
         let ended = self.serve(stop).await;
