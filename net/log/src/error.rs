@@ -73,7 +73,7 @@ pub enum LogError {
     /// It has stopped before, for this reason. Open it anew to go on.
     #[error("the log has stopped, since the disk failed: {0}")]
     Stopped(DiskError),
-    /// No room. Nothing was written and the log goes on: trim it, then try again.
+    /// No room, but for what a snapshot would hold. Nothing was written and the log goes on: trim it, then try again.
     #[error(
         "the log is full: {segments_max} segments hold what isn't trimmed; take a snapshot and trim"
     )]

@@ -23,6 +23,15 @@ use crate::vote::VoteFile;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
+/// What room there is for a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// How many segments there may be.
+    segments_max: usize,
+    /// Up to where all is trimmed, once all of the batch is written.
+    trimmed: Slot,
+}
+
 /// A node's vote and its log, on a disk.
 ///
 /// Nothing that rests on a record may be said before a sync that was begun after its append has succeeded. Appends may
@@ -131,16 +140,19 @@ impl<D: Disk> Log<D> {
     /// [`LogError::TooFar`], [`LogError::Full`], [`LogError::DiskFull`], and [`LogError::Busy`] while the upkeep under
     /// way makes the segment that is needed. [`LogError::Disk`], with which it has stopped.
     pub fn append(&mut self, records: &[Record]) -> Result<Position, LogError> {
-        self.append_within(records, self.segments_max(records))
+        self.append_within(records, self.room_for(records))
     }
 
-    /// How many segments there may be while `records` are appended.
-    pub(crate) fn segments_max(&self, records: &[Record]) -> usize {
-        let makes_room = |record| matches!(record, &Record::Trimmed(_));
-        if records.iter().any(makes_room) {
-            usize::MAX
-        } else {
-            self.options.segments_max
+    /// What room there is for `records`: what is trimmed among them makes more, wherever it stands.
+    pub(crate) fn room_for(&self, records: &[Record]) -> Room {
+        let trimmed = records.iter().filter_map(record::trimmed_slot).max();
+        Room {
+            segments_max: if trimmed.is_some() {
+                usize::MAX
+            } else {
+                self.options.segments_max
+            },
+            trimmed: trimmed.unwrap_or(Slot::NONE).max(self.slots.trimmed()),
         }
     }
 
@@ -148,14 +160,14 @@ impl<D: Disk> Log<D> {
     pub(crate) fn append_within(
         &mut self,
         records: &[Record],
-        segments_max: usize,
+        room: Room,
     ) -> Result<Position, LogError> {
         self.running()?;
         let mut trimmed = self.slots.trimmed();
         let slots_max = self.options.slots_max;
         for record in records {
-            if let Record::Trimmed(slot) = record {
-                trimmed = trimmed.max(*slot);
+            if let Some(slot) = record::trimmed_slot(record) {
+                trimmed = trimmed.max(slot);
             }
             let Some(slot) = record::held_slot(record) else {
                 continue;
@@ -163,7 +175,8 @@ impl<D: Disk> Log<D> {
             if slot <= trimmed {
                 return Err(LogError::Trimmed { slot, trimmed });
             }
-            if slot.0 - trimmed.0 > slots_max as u64 {
+            if slot.0.saturating_sub(room.trimmed.0) > slots_max as u64 {
+                let trimmed = room.trimmed;
                 return Err(LogError::TooFar {
                     slot,
                     trimmed,
@@ -172,7 +185,7 @@ impl<D: Disk> Log<D> {
             }
         }
         let drafts = records.iter().filter_map(Draft::of);
-        self.make_room(drafts.clone(), segments_max)?;
+        self.make_room(drafts.clone(), room.segments_max)?;
         let promised = records.iter().map(record::promised);
         self.raise(promised.fold(Ballot::NONE, Ballot::max))?;
         self.write(drafts)
@@ -262,7 +275,7 @@ impl<D: Disk> Log<D> {
                 bytes_max: u64::from(next.body_lines()) * CELL as u64,
             });
         }
-        if self.segments.len() >= segments_max {
+        if self.is_full(segments_max) {
             return Err(LogError::Full { segments_max });
         }
         if self.ready.is_none() {
@@ -284,6 +297,18 @@ impl<D: Disk> Log<D> {
             });
         }
         Ok(())
+    }
+
+    /// Whether there are so many segments that hold what isn't trimmed, and the oldest could be. What isn't decided can't
+    /// be, and may need just what is to be written next.
+    fn is_full(&self, segments_max: usize) -> bool {
+        let trimmed = self.slots.trimmed();
+        let segments = self.segments.iter();
+        let mut needed = segments.skip_while(|segment| segment.slot_max <= trimmed);
+        needed.clone().count() >= segments_max
+            && needed
+                .next()
+                .is_some_and(|oldest| oldest.slot_max <= self.decided)
     }
 
     /// Writes the drafts as one batch; there is room.

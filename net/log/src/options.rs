@@ -9,7 +9,8 @@ pub struct LogOptions {
     /// Bytes of a segment, of those that are made from now on: a multiple of 4,096, from 16,384 to 2^30. An eighth of it
     /// is for headers, 64 bytes a record; the rest bounds a batch.
     pub segment_bytes: u64,
-    /// How many segments may hold what isn't trimmed, at least 2. One more is kept ready.
+    /// How many segments may hold what isn't trimmed, at least 2. One more is kept ready. As many more as it takes may hold what
+    /// isn't decided, which can't be trimmed.
     pub segments_max: usize,
     /// How far above the last trimmed slot records may reach, at least 1. Each slot takes about 250 bytes of memory.
     pub slots_max: usize,

@@ -68,3 +68,11 @@ pub(crate) fn held_slot(record: &Record) -> Option<Slot> {
         Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => None,
     }
 }
+
+/// Up to which slot a record says that a snapshot holds everything, if it does.
+pub(crate) fn trimmed_slot(record: &Record) -> Option<Slot> {
+    match record {
+        Record::Trimmed(slot) => Some(*slot),
+        _ => None,
+    }
+}

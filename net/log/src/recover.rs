@@ -137,8 +137,14 @@ impl<D: Disk> Opening<D> {
     ) -> Result<(), DiskError> {
         let useless = scans.iter().map(|scan| scan.generation);
         let useless = useless.filter(|generation| !verdict.keeps(*generation));
-        for generation in useless.chain(misshapen.iter().copied()) {
+        let mut useless: Vec<_> = useless.chain(misshapen.iter().copied()).collect();
+        useless.sort_unstable();
+        // The last first, each durably: were only one in the middle gone after a power cut, it would look lost.
+        while let Some(generation) = useless.pop() {
             self.disk.remove(&segment::name(generation))?;
+            if useless.last().is_some_and(|before| *before > verdict.end.0) {
+                self.disk.sync_directory()?;
+            }
         }
         scans.retain(|scan| verdict.keeps(scan.generation));
         // Though nothing was removed: what is kept may have its name in the cache only.

@@ -27,6 +27,8 @@ pub(crate) fn repair<F: DiskFile>(
     let before = read_image(&scan.file, layout)?;
     let mut after = before.clone();
     let mut line = layout.body();
+    // The line after the last that counts.
+    let mut end = line;
     let mut anew = layout.end();
     for index in 0..layout.records_max() {
         let in_front = index as usize * CELL;
@@ -39,6 +41,7 @@ pub(crate) fn repair<F: DiskFile>(
                     &mut after[cell.line as usize * CELL..],
                 );
                 line = line.max(line_after(cell).next_multiple_of(UNIT_LINES));
+                end = end.max(cell.line + Cell::lines(cell.length));
                 if from.is_some_and(|from| index >= from) {
                     anew = anew.min(cell.line);
                 }
@@ -51,14 +54,16 @@ pub(crate) fn repair<F: DiskFile>(
     if from.is_some() {
         anew = anew.min(line);
     }
+    // What was torn off its batch: the next record of its number would look as if it had gone astray.
+    after[end as usize * CELL..line as usize * CELL].fill(0);
     let units = after.chunks_exact_mut(UNIT).enumerate();
     for (unit, bytes) in units.skip((line / UNIT_LINES) as usize) {
         segment::encode_empty_unit(origin, unit as u32, bytes);
     }
 
-    let (body, end) = (layout.header_units(), layout.end() / UNIT_LINES);
+    let (body, all) = (layout.header_units(), layout.end() / UNIT_LINES);
     let front_anew = from.map_or(body, |from| from / UNIT_LINES);
-    for (units, anew) in [(0..body, front_anew), (body..end, anew / UNIT_LINES)] {
+    for (units, anew) in [(0..body, front_anew), (body..all, anew / UNIT_LINES)] {
         let mut is_written = false;
         for unit in units {
             let bytes = unit as usize * UNIT..(unit as usize + 1) * UNIT;

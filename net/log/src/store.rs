@@ -6,7 +6,7 @@ use sprag_paxos::{Record, Ticket};
 
 use crate::disk::Disk;
 use crate::error::LogError;
-use crate::log::{Log, Position};
+use crate::log::{Log, Position, Room};
 use crate::sync::{SyncDone, SyncJob};
 use crate::upkeep::{Upkeep, UpkeepDone};
 
@@ -90,15 +90,15 @@ impl<D: Disk> Store<D> {
     /// also while the segment that is needed is being made: to be called again when that is finished.
     ///
     /// # Errors
-    /// As [`Log::append`], but for [`LogError::Busy`]; [`LogError::Stopped`]. What was refused for want of room is kept,
-    /// and written by a later call.
+    /// As [`Log::append`], but for [`LogError::Busy`]; [`LogError::Stopped`]. What was refused for want of room is kept, and
+    /// written by a later call: in one batch with a [`Record::Trimmed`] that comes meanwhile, which makes room.
     pub fn begin_sync(&mut self) -> Result<Option<SyncJob<D::File>>, LogError> {
         if !self.wants_sync || self.log.is_syncing {
             return Ok(None);
         }
         let mut records = std::mem::take(&mut self.records);
         let before = self.log.appended();
-        let appended = self.append(&records, self.log.segments_max(&records));
+        let appended = self.append(&records, self.log.room_for(&records));
         records.drain(..(self.log.appended().0 - before.0) as usize);
         self.wants_sync = !records.is_empty();
         self.records = records;
@@ -125,13 +125,13 @@ impl<D: Disk> Store<D> {
         self.log.finish_upkeep(done)
     }
 
-    /// In one batch, or in as few as a segment has room for: one that makes room does for all of them.
-    fn append(&mut self, records: &[Record], segments_max: usize) -> Result<(), LogError> {
-        match self.log.append_within(records, segments_max) {
+    /// In one batch, or in as few as a segment has room for: what is trimmed in one makes room for all of them.
+    fn append(&mut self, records: &[Record], room: Room) -> Result<(), LogError> {
+        match self.log.append_within(records, room) {
             Err(LogError::TooLarge { .. }) if records.len() > 1 => {
                 let (first, second) = records.split_at(records.len() / 2);
-                self.append(first, segments_max)?;
-                self.append(second, segments_max)
+                self.append(first, room)?;
+                self.append(second, room)
             }
             appended => appended.map(|_| ()),
         }

@@ -31,10 +31,6 @@ pub struct TooLate(pub Ballot);
 impl Acceptor {
     /// What a disk gave back. Whoever accepted in a ballot has promised it, whatever else is remembered.
     pub fn recovered(promised: Ballot, answers: BTreeMap<Slot, Answer>) -> Self {
-        if planted(Bug::PromiseRecoveredFromItsRecordOnly) {
-            let answers = answers.into();
-            return Self { promised, answers };
-        }
         let highest = answers.values().map(|answer| match answer {
             Answer::Never => Ballot::NONE,
             Answer::Accepted(vote) => vote.ballot,

@@ -27,14 +27,29 @@ pub(crate) struct NodeDisk {
     /// The power went in the middle of something.
     is_cut: Rc<Cell<bool>>,
     written: Rc<RefCell<Written>>,
+    damage: Rc<Cell<Damaged>>,
     sector_bytes: usize,
 }
+
+/// What has damaged a disk. What bears either may not bear both: the one trace of a record that a write left as it was, when
+/// it went astray, may be all there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Damaged {
+    #[default]
+    Not,
+    Rotten,
+    /// A write went astray, and so many came since.
+    Astray(u64),
+}
+
+/// After a write went astray, so many don't: those that leave the other traces of the same.
+const SPARED: u64 = 3;
 
 /// What was written last: of which file, from where on, and how much.
 type Written = VecDeque<(String, u64, u64)>;
 
 /// So many of them.
-const WRITTEN_MAX: usize = 16;
+const WRITTEN_MAX: usize = 8;
 
 impl NodeDisk {
     /// An empty disk on which nothing goes wrong yet.
@@ -43,6 +58,7 @@ impl NodeDisk {
             disk: SimulatedDisk::new(sector_bytes, NoFaults),
             is_cut: Rc::new(Cell::new(false)),
             written: Rc::default(),
+            damage: Rc::default(),
             sector_bytes,
         }
     }
@@ -69,6 +85,7 @@ impl NodeDisk {
             is_loser,
             is_cut: Rc::clone(&self.is_cut),
             written: Rc::clone(&self.written),
+            damage: Rc::clone(&self.damage),
         });
     }
 
@@ -87,17 +104,23 @@ impl NodeDisk {
         self.is_cut.set(false);
     }
 
-    /// Some sectors go bad, anywhere, or of those that were written last.
+    /// Some sectors go bad, anywhere, or the first of what was written last.
     pub(crate) fn rot(&self, chance: Chance) {
+        if matches!(self.damage.get(), Damaged::Astray(_)) {
+            return;
+        }
+        self.damage.set(Damaged::Rotten);
         let written = self.written.borrow();
         let names = self.disk.list().unwrap_or_default();
         for number in 0..chance.of(0).log_uniform(1, 8) {
             let chance = chance.of(1 + number);
             let anywhere = names.get(chance.of(1).below(names.len() as u64) as usize);
-            let last = written.get(chance.of(1).below(written.len() as u64) as usize);
+            // The later the likelier.
+            let among = chance.of(6).below(written.len() as u64) + 1;
+            let last = written.get(chance.of(1).below(among) as usize);
             let (file, sector) = match (chance.of(5).below(2), last, anywhere) {
                 (0, Some((file, offset, bytes)), _) => {
-                    let byte = offset + chance.of(2).below(*bytes);
+                    let byte = offset + chance.of(2).below((*bytes).min(SECTOR_BYTES));
                     (file, byte / self.sector_bytes as u64)
                 }
                 (_, _, Some(file)) => (file, chance.of(2).below(self.disk.sectors(file))),
@@ -121,6 +144,7 @@ struct Hook {
     is_loser: bool,
     is_cut: Rc<Cell<bool>>,
     written: Rc<RefCell<Written>>,
+    damage: Rc<Cell<Damaged>>,
 }
 
 impl Hook {
@@ -170,7 +194,16 @@ impl DiskFaults for Hook {
         if !self.is_loser || bytes > ASTRAY_BYTES_MAX {
             return None;
         }
+        match self.damage.get() {
+            Damaged::Rotten => return None,
+            Damaged::Astray(since) if since < SPARED => {
+                self.damage.set(Damaged::Astray(since + 1));
+                return None;
+            }
+            Damaged::Astray(_) | Damaged::Not => {}
+        }
         let chance = self.strike(Class::Misdirected)?;
+        self.damage.set(Damaged::Astray(0));
         Some(Place {
             file: file.to_owned(),
             offset: chance.below(ASTRAY_BYTES_MAX),

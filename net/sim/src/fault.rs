@@ -43,7 +43,7 @@ classes! {
     /// A message is overtaken by those after it.
     Reordering = "reordering", 1.0,
     /// A message comes late by up to a second.
-    DelayTail = "delay-tail", 0.3,
+    DelayTail = "delay-tail", 0.5,
     /// The nodes fall into two groups that hear nothing of each other.
     Partition = "partition", 0.5,
     /// A node hears others and isn't heard by them, or is heard and hears nothing.
@@ -74,7 +74,7 @@ classes! {
     /// its power, alone or with some others.
     Ousting = "ousting", 30.0,
     /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.
-    BitRot = "bit-rot", 10.0,
+    BitRot = "bit-rot", 30.0,
     /// A node comes back with an empty disk.
     LostDisk = "lost-disk", 0.5,
     /// A sync takes up to a second.

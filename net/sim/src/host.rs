@@ -40,7 +40,12 @@ impl World {
             && self.nodes[node].executor.is_some()
             && let Some(input) = self.nodes[node].inbox.pop_front()
         {
+            let is_tick = matches!(input, Input::Tick);
             self.feed(node, input);
+            if is_tick {
+                // What found no room then may find some now.
+                self.sync(node);
+            }
             self.look_at(node, false)?;
             self.carry_out(node)?;
         }
@@ -170,7 +175,7 @@ impl World {
                     }
                 }
                 self.compare(node)?;
-                self.save(node);
+                self.save_in_time(node);
             }
             Effect::SendChunk { to, asked } => self.send_chunk(node, to, asked)?,
             Effect::Receive {

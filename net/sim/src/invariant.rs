@@ -23,6 +23,8 @@ pub(crate) enum Fact<'a> {
     Wanted { command: &'a [u8] },
     /// This left a voter.
     Sent { from: Voter, message: &'a Message },
+    /// A voter has this put on record.
+    Written { voter: Voter, record: &'a Record },
     /// This can't be forgotten any more.
     Durable { voter: Voter, record: &'a Record },
     /// A voter takes this for decided.

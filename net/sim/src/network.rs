@@ -2,6 +2,7 @@
 
 use crate::chance::Chance;
 use crate::fault::{Class, Faults};
+use crate::plan::Plan;
 
 /// The number of a link's end that stands for the clients.
 pub(crate) const CLIENTS: usize = 15;
@@ -43,6 +44,7 @@ pub(crate) enum Disturbance {
 pub(crate) struct Network {
     chance: Chance,
     latency_ns: u64,
+    election_ns: u64,
     sent: u64,
     /// Of each link, when its last message arrives: without faults none overtakes another.
     last_ns: Vec<u64>,
@@ -53,10 +55,11 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(chance: Chance, latency_ns: u64) -> Self {
+    pub(crate) fn new(chance: Chance, plan: &Plan) -> Self {
         Self {
             chance,
-            latency_ns,
+            latency_ns: plan.latency_ns,
+            election_ns: plan.election_ns,
             sent: 0,
             last_ns: vec![0; 256],
             parting: Parting::default(),
@@ -94,11 +97,14 @@ impl Network {
         [Some(at_ns), again_ns]
     }
 
-    /// How much later than a message its copy comes: soon after it, or in quite another time.
+    /// How much later than a message its copy comes: soon after it, or under another leader.
     fn late_ns(&self, chance: Chance) -> u64 {
         match chance.of(1).below(2) {
             0 => chance.of(2).below(self.latency_ns),
-            _ => chance.of(2).log_uniform(self.latency_ns, SECOND_NS),
+            _ => {
+                let (least_ns, most_ns) = (self.election_ns / 2, 16 * self.election_ns);
+                chance.of(2).log_uniform(least_ns, most_ns)
+            }
         }
     }
 

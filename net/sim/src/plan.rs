@@ -44,6 +44,9 @@ pub(crate) struct Plan {
     pub(crate) latency_ns: u64,
     pub(crate) sync_ns: u64,
     pub(crate) election_ns: u64,
+    /// By node, so many times that it waits for a leader, and as a leader for others; in a third of the seeds not the same for
+    /// all, so that some come to lead again and again, and others believe that they do for long after.
+    pub(crate) patience: Vec<u64>,
     pub(crate) beat_ns: u64,
     /// By node; in a quarter of the seeds not the same for all, as while a cluster is set up anew node by node.
     pub(crate) window_slots: Vec<u64>,
@@ -96,6 +99,7 @@ impl Plan {
             latency_ns: chance.of(4).log_uniform(20_000, 500_000),
             sync_ns: chance.of(5).log_uniform(20_000, 2_000_000),
             election_ns,
+            patience: patience(chance, nodes),
             beat_ns: election_ns / chance.of(8).between(3, 10),
             window_slots: windows(chance, nodes),
             batch_bytes_max: chance.of(10).log_uniform(1, 4096) as usize,
@@ -103,8 +107,8 @@ impl Plan {
             page_bytes_max: chance.of(12).log_uniform(1, 1 << 14) as usize,
             log: LogOptions {
                 segment_bytes: 1 << chance.of(14).between(14, 18),
-                segments_max: usize::MAX,
-                slots_max: usize::MAX,
+                segments_max: bound(chance.of(21), 4, 64),
+                slots_max: bound(chance.of(22), 200, 5_000),
             },
             sector_bytes: if chance.of(15).below(2) == 0 {
                 512
@@ -118,6 +122,34 @@ impl Plan {
             think_ns: chance.of(7).log_uniform(10_000, 40_000_000),
         }
     }
+}
+
+/// None in half of the seeds.
+fn bound(chance: Chance, least: u64, most: u64) -> usize {
+    if chance.of(1).below(2) == 0 {
+        usize::MAX
+    } else {
+        chance.of(2).log_uniform(least, most) as usize
+    }
+}
+
+impl Plan {
+    /// How long a node waits for a leader, at least.
+    pub(crate) fn waits_ns(&self, node: usize) -> u64 {
+        self.patience[node] * self.election_ns
+    }
+}
+
+fn patience(chance: Chance, nodes: usize) -> Vec<u64> {
+    let differ = chance.of(23).below(3) == 0;
+    let patience = |node| {
+        if differ {
+            [1, 1, 2, 4][chance.of(24).of(node).below(4) as usize]
+        } else {
+            1
+        }
+    };
+    (0..nodes as u64).map(patience).collect()
 }
 
 fn windows(chance: Chance, nodes: usize) -> Vec<u64> {

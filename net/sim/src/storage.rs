@@ -29,6 +29,12 @@ impl World {
         ticket: Ticket,
         record: Record,
     ) -> Result<(), Broken> {
+        let voter = self.nodes[node].voter;
+        let record_ref = &record;
+        self.look(Fact::Written {
+            voter,
+            record: record_ref,
+        })?;
         let Some(store) = &mut self.nodes[node].store else {
             return Ok(());
         };
@@ -51,19 +57,26 @@ impl World {
     }
 
     /// Has what is written synced, if somebody waits for it and no sync is under way.
-    fn sync(&mut self, node: usize) {
+    pub(crate) fn sync(&mut self, node: usize) {
         let Some(store) = &mut self.nodes[node].store else {
             return;
         };
         match store.begin_sync() {
-            Ok(None) => self.keep_up(node),
-            Ok(Some(job)) => {
-                self.nodes[node].syncing = Some(job);
-                let takes_ns = self.sync_takes_ns(node);
-                let life = self.nodes[node].life;
-                self.after(takes_ns, Event::Synced { node, life });
+            Ok(job) => {
+                if job.is_some() {
+                    self.nodes[node].syncing = job;
+                    let takes_ns = self.sync_takes_ns(node);
+                    let life = self.nodes[node].life;
+                    self.after(takes_ns, Event::Synced { node, life });
+                }
                 self.keep_up(node);
             }
+            Err(LogError::Full { .. } | LogError::TooFar { .. }) => {
+                reach(Mark::LogFull);
+                self.make_room(node);
+            }
+            // Somebody may free some until the next try.
+            Err(LogError::DiskFull(_)) => reach(Mark::DiskFull),
             Err(_) => self.fail(node),
         }
     }
@@ -300,9 +313,6 @@ impl World {
                 self.look(Fact::Durable { voter, record })?;
             }
         }
-        // Also where it was promised by accepting, and that did not survive.
-        let record = &Record::Promised(recovered.promised);
-        self.look(Fact::Durable { voter, record })?;
         let unknown = |answer: &Answer| matches!(answer, Answer::Unknown(_));
         if recovered.answers.values().any(unknown) {
             reach(Mark::StartedWithUnknowns);
@@ -312,7 +322,7 @@ impl World {
         let options = Options {
             me: voter,
             configuration: configuration_of(&self.configuration, voter),
-            election_ns: self.plan.election_ns,
+            election_ns: self.plan.waits_ns(node),
             beat_ns: self.plan.beat_ns,
             window_slots: self.plan.window_slots[node],
             batch_bytes_max: self.plan.batch_bytes_max,

@@ -52,3 +52,55 @@ impl Weather {
         Class::ALL.iter().map(rate).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every other class is on.
+    fn rates() -> Vec<f64> {
+        let rate = |class: &Class| f64::from(*class as u8 % 2) / 100.0;
+        Class::ALL.iter().map(rate).collect()
+    }
+
+    fn weather(seed: u64) -> Weather {
+        Weather::new(Chance::new(seed), rates(), vec![0.1; Class::ALL.len()])
+    }
+
+    #[test]
+    fn a_class_that_is_off_stays_off_and_none_strikes_more_often_than_it_may() {
+        for seed in 0..50 {
+            for turn in 0..50 {
+                for (now, usual) in weather(seed).at(turn).iter().zip(rates()) {
+                    assert_eq!(*now == 0.0, usual == 0.0, "seed {seed}, turn {turn}");
+                    assert!(*now <= 0.1, "seed {seed}, turn {turn}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn in_most_seeds_there_are_fair_spells_and_storms() {
+        let changes = (0..100).filter(|seed| {
+            let weather = weather(*seed);
+            let all = (0..1000).flat_map(|turn| weather.at(turn));
+            let (mut is_fair, mut is_stormy) = (false, false);
+            for rate in all {
+                is_fair |= rate > 0.0 && rate < 0.01;
+                is_stormy |= rate == 0.1;
+            }
+            assert_eq!(is_fair, is_stormy, "seed {seed}");
+            is_fair
+        });
+        assert!((60..90).contains(&changes.count()));
+    }
+
+    #[test]
+    fn a_storm_does_not_calm_what_is_usual() {
+        let rates = vec![0.5; Class::ALL.len()];
+        let weather = Weather::new(Chance::new(0), rates.clone(), vec![0.1; rates.len()]);
+        for turn in 0..100 {
+            assert!(weather.at(turn).iter().all(|rate| *rate >= 0.25));
+        }
+    }
+}

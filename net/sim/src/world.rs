@@ -139,7 +139,7 @@ impl World {
             .map(|client| Client::new(client, keys, chance.of(0x3000 + client as u64)));
         let mut world = Self {
             clients: clients.collect(),
-            network: Network::new(chance.of(0x4000), plan.latency_ns),
+            network: Network::new(chance.of(0x4000), &plan),
             plan,
             chance,
             faults,

@@ -222,7 +222,7 @@ pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
     let (mut log, _) = made(disk);
     let fill = |log: &mut Log<D>, from: u64| {
         for slot in from.. {
-            match log.append(&[accepted(slot, 1, &[1; 100])]) {
+            match log.append(&[accepted(slot, 1, &[1; 100]), Record::Decided(Slot(slot))]) {
                 Ok(_) => {}
                 Err(error) => {
                     assert_eq!(error, LogError::Full { segments_max: 3 });
@@ -236,12 +236,11 @@ pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
     assert_eq!(last, 9);
     log.sync().unwrap();
     log.append(&[Record::Trimmed(Slot(last - 2))]).unwrap();
-    // Not durable yet, so nothing is given back.
-    assert_eq!(fill(&mut log, last + 1), last + 2);
+    // The third segment holds slot 8.
+    let last = fill(&mut log, last + 1);
+    assert_eq!(last, 14);
     log.sync().unwrap();
-    let last = fill(&mut log, last + 3);
-    assert!(last > 11, "{last}");
-    log.sync().unwrap();
+    assert_eq!(fill(&mut log, last + 1), last);
     drop(log);
     let (_, recovered) = opened(disk);
     assert_eq!(
@@ -296,20 +295,22 @@ pub(crate) fn a_trim_counts_for_what_comes_after_it_in_its_batch<D: Disk>(disk: 
     assert_eq!((log.appended(), log.trimmed()), (Position(5), Slot(2)));
     log.append(&[noop(1_002, 1), trim(1_000), noop(2_000, 1)])
         .unwrap();
-    let (slot, trimmed, slots_max) = (Slot(2_001), Slot(1_000), 1_000);
+    let (slot, trimmed, slots_max) = (Slot(2_002), Slot(1_001), 1_000);
     let too_far = LogError::TooFar {
         slot,
         trimmed,
         slots_max,
     };
-    assert_eq!(log.append(&[noop(2_001, 1), trim(1_001)]), Err(too_far));
+    // Of one batch, wherever it stands.
+    assert_eq!(log.append(&[noop(2_002, 1), trim(1_001)]), Err(too_far));
+    log.append(&[noop(2_001, 1), trim(1_001)]).unwrap();
     log.sync().unwrap();
     drop(log);
     let (_, recovered) = opened(disk);
     let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
     assert_eq!(
         (recovered.state.trimmed, slots),
-        (Slot(1_000), vec![1_002, 2_000])
+        (Slot(1_001), vec![1_002, 2_000, 2_001])
     );
 }
 
@@ -320,35 +321,40 @@ pub(crate) fn what_makes_room_is_taken_by_a_full_log_with_all_that_waits_beside_
     for slot in 1..=9 {
         log.append(&[noop(slot, 1)]).unwrap();
     }
+    // What isn't decided may be needed to decide it.
+    log.append(&[noop(10, 1)]).unwrap();
+    log.append(&[Record::Decided(Slot(2))]).unwrap();
+    log.append(&[noop(11, 1)]).unwrap();
+    log.append(&[Record::Decided(Slot(10))]).unwrap();
     let full = LogError::Full { segments_max: 3 };
-    assert_eq!(log.append(&[noop(10, 1)]), Err(full.clone()));
-    log.append(&[noop(10, 1), Record::Trimmed(Slot(5)), noop(11, 1)])
+    log.append(&[noop(12, 1), noop(13, 1)]).unwrap();
+    log.append(&[noop(14, 1)]).unwrap();
+    assert_eq!(log.append(&[noop(15, 1)]), Err(full));
+    log.append(&[noop(15, 1), Record::Trimmed(Slot(5)), noop(16, 1)])
         .unwrap();
-    log.append(&[noop(12, 1)]).unwrap();
-    log.append(&[noop(13, 1)]).unwrap();
-    // Not durable yet, so nothing is given back; slot 6 keeps a segment.
-    assert_eq!(log.append(&[noop(14, 1)]), Err(full.clone()));
+    assert_eq!(segments(disk), 6);
     log.sync().unwrap();
-    assert_eq!(log.append(&[noop(14, 1)]), Err(full));
+    log.upkeep().unwrap();
     // To go back changes nothing.
     log.append(&[Record::Trimmed(Slot(6)), Record::Trimmed(Slot(1))])
         .unwrap();
     log.sync().unwrap();
     log.upkeep().unwrap();
-    assert_eq!(segments(disk), 4);
+    assert_eq!(segments(disk), 5);
     drop(log);
     let (_, recovered) = opened(disk);
     let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
     assert_eq!(
         (recovered.state.trimmed, slots),
-        (Slot(6), (7..=13).collect())
+        (Slot(6), (7..=16).collect())
     );
 }
 
 pub(crate) fn a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes<D: Disk>(disk: &D) {
     let (mut log, _) = made(disk);
     for slot in 1..=9 {
-        log.append(&[noop(slot, 1)]).unwrap();
+        log.append(&[noop(slot, 1), Record::Decided(Slot(slot))])
+            .unwrap();
     }
     log.sync().unwrap();
     let mut store = Store::new(log);
@@ -357,22 +363,28 @@ pub(crate) fn a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes<
         ticket = Ticket(ticket.0 + 1);
         store.persist(ticket, record).unwrap();
     };
-    // More than a segment has room for, and what makes room comes last.
-    for slot in 10..=12 {
+    // More than a segment has room for, further than slots may reach, and what makes room comes last.
+    for slot in [10, 11, 1_009] {
         persist(&mut store, accepted(slot, 1, &[1; 8_000]));
     }
+    let refused = store.begin_sync().map(drop);
+    assert!(
+        matches!(refused, Err(LogError::TooFar { .. })),
+        "{refused:?}"
+    );
+    persist(&mut store, accepted(1_002, 1, b"x"));
     persist(&mut store, Record::Trimmed(Slot(9)));
     persist(&mut store, accepted(13, 1, b"x"));
     let done = store.begin_sync().unwrap().unwrap().run();
     assert_eq!(store.durable(), Ticket::NONE);
     store.finish_sync(done).unwrap();
-    assert_eq!(store.durable(), Ticket(5));
+    assert_eq!(store.durable(), Ticket(6));
     drop(store);
     let (_, recovered) = opened(disk);
     let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
     assert_eq!(
         (recovered.state.trimmed, slots),
-        (Slot(9), vec![10, 11, 12, 13])
+        (Slot(9), vec![10, 11, 13, 1_002, 1_009])
     );
 }
 

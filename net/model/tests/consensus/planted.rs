@@ -27,9 +27,7 @@ fn bounds_of(bug: Bug) -> Result<Bounds, &'static str> {
         | Bug::AcceptsBelowThePromise
         | Bug::BallotsComparedByRound
         | Bug::RevoteNotPersisted => Ok(two_candidates),
-        Bug::PromiseRecoveredFromItsRecordOnly
-        | Bug::PromiseBeforeDurable
-        | Bug::AcceptedBeforeDurable => Ok(follower_crashes),
+        Bug::PromiseBeforeDurable | Bug::AcceptedBeforeDurable => Ok(follower_crashes),
         Bug::PromiseCountedTwice => Err("takes five voters: of three, two are a quorum anyway"),
         Bug::HalfIsAQuorum => Err("takes an even number of voters"),
         Bug::UnknownTreatedAsNever => Err("takes a vote that can't be read"),

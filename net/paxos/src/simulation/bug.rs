@@ -70,8 +70,6 @@ bugs! {
     BallotsComparedByRound = "ballots-compared-by-round",
     /// To accept the same entry in a higher ballot is not put on record.
     RevoteNotPersisted = "revote-not-persisted",
-    /// After a restart the highest accepted ballot doesn't count as promised.
-    PromiseRecoveredFromItsRecordOnly = "promise-recovered-from-its-record-only",
     /// A promise leaves before it is durable.
     PromiseBeforeDurable = "promise-before-durable",
     /// An acceptance leaves before it is durable.

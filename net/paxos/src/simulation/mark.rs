@@ -146,6 +146,10 @@ marks! {
     StartedAheadOfTheLog = "started ahead of the log",
     /// A node's disk refused something, and the node stopped.
     DiskFailed = "disk failed",
+    /// A log had no room for what was to be written, before something was trimmed.
+    LogFull = "log full",
+    /// A disk had no room for another segment.
+    DiskFull = "disk full",
     /// The power went in the middle of something that the disk was asked.
     PowerCutInADiskOperation = "power cut in a disk operation",
     /// A disk refused while the node started.

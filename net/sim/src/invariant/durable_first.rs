@@ -1,35 +1,39 @@
-//! A promise or an acceptance leaves only when it is durable, with all that it tells.
+//! A promise or an acceptance leaves only when it is durable, with all that it tells; and that slots are decided is put on
+//! record only when what they hold is durable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sprag_paxos::{Answer, Ballot, Message, Record, Slot, Voter};
+use sprag_paxos::{Answer, Ballot, Entry, Message, Record, Slot, Voter};
 
 use super::{Fact, Invariant, Known};
 use crate::readable;
 
 /// What a voter can't forget any more.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Memory {
-    promised: Ballot,
+    promised: Option<Ballot>,
     /// By slot, the highest ballot accepted in.
     accepted: BTreeMap<Slot, Ballot>,
     /// Up to where a snapshot says what is decided: to accept there changes nothing.
-    saved: Slot,
+    saved: Option<Slot>,
+    /// By slot, what is on record there, durably.
+    held: BTreeMap<Slot, Entry>,
+    /// The slots in which something else is on its way there.
+    written: BTreeSet<Slot>,
+}
+
+/// What a record says that a slot holds.
+fn held(record: &Record) -> Option<(Slot, &Entry)> {
+    match record {
+        Record::Accepted { slot, vote } => Some((*slot, &vote.entry)),
+        Record::Learned { slot, entry } => Some((*slot, entry)),
+        Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => None,
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct DurableFirst {
     memories: BTreeMap<Voter, Memory>,
-}
-
-impl DurableFirst {
-    fn memory(&mut self, voter: Voter) -> &mut Memory {
-        self.memories.entry(voter).or_insert_with(|| Memory {
-            promised: Ballot::NONE,
-            accepted: BTreeMap::new(),
-            saved: Slot::NONE,
-        })
-    }
 }
 
 impl Invariant for DurableFirst {
@@ -44,16 +48,36 @@ impl Invariant for DurableFirst {
     fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Saved { voter, through } => {
-                let memory = self.memory(voter);
-                memory.saved = memory.saved.max(through);
+                let memory = self.memories.entry(voter).or_default();
+                memory.saved = memory.saved.max(Some(through));
                 Ok(())
             }
+            Fact::Written { voter, record } => {
+                let memory = self.memories.entry(voter).or_default();
+                if let Some((slot, entry)) = held(record)
+                    && memory.held.get(&slot) != Some(entry)
+                {
+                    memory.written.insert(slot);
+                }
+                match (record, memory.written.first()) {
+                    (Record::Decided(decided), Some(first)) if first <= decided => Err(format!(
+                        "{voter} puts on record that everything up to {decided} is decided, and what {first} holds isn't durable"
+                    )),
+                    _ => Ok(()),
+                }
+            }
             Fact::Durable { voter, record } => {
-                let memory = self.memory(voter);
+                let memory = self.memories.entry(voter).or_default();
+                if let Some((slot, entry)) = held(record) {
+                    memory.held.insert(slot, entry.clone());
+                    memory.written.remove(&slot);
+                }
                 match record {
-                    Record::Promised(ballot) => memory.promised = memory.promised.max(*ballot),
+                    Record::Promised(ballot) => {
+                        memory.promised = memory.promised.max(Some(*ballot));
+                    }
                     Record::Accepted { slot, vote } => {
-                        memory.promised = memory.promised.max(vote.ballot);
+                        memory.promised = memory.promised.max(Some(vote.ballot));
                         let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
                         *accepted = vote.ballot.max(*accepted);
                     }
@@ -61,9 +85,18 @@ impl Invariant for DurableFirst {
                 }
                 Ok(())
             }
+            // The promise may be durable without the acceptance for which it was raised.
+            Fact::Started { replica } => {
+                let memory = self.memories.entry(replica.me()).or_default();
+                let promised = replica.acceptor().promised();
+                memory.promised = memory.promised.max(Some(promised));
+                memory.written.clear();
+                Ok(())
+            }
             Fact::Sent { from, message } => {
                 let memory = self.memories.get(&from);
-                let promised = memory.map_or(Ballot::NONE, |memory| memory.promised);
+                let promised = memory.and_then(|memory| memory.promised);
+                let promised = promised.unwrap_or(Ballot::NONE);
                 let accepted = |slot| {
                     let accepted = memory.and_then(|memory| memory.accepted.get(&slot));
                     accepted.copied().unwrap_or(Ballot::NONE)
@@ -80,8 +113,8 @@ impl Invariant for DurableFirst {
                         promised >= *ballot && answers.iter().all(is_durable)
                     }
                     Message::Accepted { ballot, slot } => {
-                        let saved = memory.map_or(Slot::NONE, |memory| memory.saved);
-                        let is_decided = *slot <= saved && promised >= *ballot;
+                        let saved = memory.and_then(|memory| memory.saved);
+                        let is_decided = Some(*slot) <= saved && promised >= *ballot;
                         is_decided || accepted(*slot) >= *ballot
                     }
                     _ => true,
@@ -96,5 +129,62 @@ impl Invariant for DurableFirst {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sprag_paxos::{Configuration, DiskId, NodeId, Options, Recovered, Replica};
+
+    use super::*;
+    use crate::invariant::Votes;
+
+    #[test]
+    fn what_a_voter_starts_with_is_durable_and_what_comes_later_is_not_before_it_is_said() {
+        let voter = Voter {
+            node: NodeId(0),
+            disk: DiskId(7),
+        };
+        let configuration = Configuration::new(vec![voter]).unwrap();
+        let votes = Votes::default();
+        let known = Known {
+            configuration: configuration.clone(),
+            votes,
+        };
+        let ballot = |round| Ballot { round, voter };
+        let options = Options {
+            me: voter,
+            configuration,
+            election_ns: 20,
+            beat_ns: 5,
+            window_slots: 1,
+            batch_bytes_max: 1,
+            pending_bytes_max: 1,
+            page_bytes_max: 1,
+            seed: 0,
+        };
+        let recovered = Recovered {
+            promised: ballot(3),
+            ..Recovered::default()
+        };
+        let replica = &Replica::new(0, options, recovered).unwrap();
+        let mut invariant = DurableFirst::default();
+        let mut sends = |round, started: bool| {
+            if started {
+                invariant.look(&known, &Fact::Started { replica }).unwrap();
+            }
+            let message = &Message::Promise {
+                ballot: ballot(round),
+                from: Slot(1),
+                answers: Vec::new(),
+                next: None,
+                decided: Slot::NONE,
+            };
+            let from = voter;
+            invariant.look(&known, &Fact::Sent { from, message })
+        };
+        assert!(sends(3, false).is_err());
+        assert!(sends(3, true).is_ok());
+        assert!(sends(4, false).is_err());
     }
 }

@@ -330,6 +330,9 @@ impl Node {
         let first = model.last + 1;
         let last = model.last + self.rng.u64(..4);
         let mut records: Vec<_> = (first..=last).map(accepted).collect();
+        // A log is full only of what is decided.
+        let acknowledged = model.acknowledged.last().copied().unwrap_or(0);
+        records.push(Record::Decided(Slot(acknowledged)));
         let trimmable = life.snapshots.trimmable();
         let trims = trimmable > life.log.trimmed() && self.rng.bool();
         if trims {
