@@ -44,6 +44,10 @@ struct Waiting {
 }
 
 /// A voter, its log, and what it decides over.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing, and any of them goes with any"
+)]
 pub(crate) struct Host {
     executor: Executor,
     store: Store<RealDisk>,
@@ -58,6 +62,8 @@ pub(crate) struct Host {
     /// Up to where its state is made.
     applied: Slot,
     keeper: Keeper,
+    /// The log has no room for what is to be written, until more of it is trimmed.
+    is_log_full: bool,
     /// Tells the commands of this life from those of another.
     life: u64,
     /// How many commands it was given in this life.
@@ -121,7 +127,7 @@ impl Host {
             machine = Registers::restore(&loaded.content).map_err(Stopped::from)?;
         }
         let replica = Replica::new(since(start), options, recovered)?;
-        let keeper = Keeper::new(snapshots, snapshot_slots, &log_options);
+        let keeper = Keeper::new(snapshots, snapshot_slots);
         let mut host = Self {
             executor: Executor::new(since(start), replica),
             store: Store::new(log),
@@ -132,6 +138,7 @@ impl Host {
             machine,
             applied,
             keeper,
+            is_log_full: false,
             life,
             commands: 0,
             waiting: BTreeMap::new(),
@@ -340,7 +347,6 @@ impl Host {
 
     fn apply(&mut self, slot: Slot, entry: &Entry) {
         self.applied = slot;
-        self.keeper.note(entry);
         // What is no command was decided all the same, and does nothing, on every node.
         for command in commands(entry).filter_map(|bytes| Command::decode(bytes).ok()) {
             let answer = self.machine.apply(&command.operation);
@@ -363,11 +369,27 @@ impl Host {
         self.wants_sync
     }
 
-    /// Writes what is to be made durable; gives the sync that does, if none is under way.
+    /// Writes what is to be made durable; gives the sync that does, if none is under way. In a full log it waits for a
+    /// snapshot, which makes room.
     pub(crate) fn begin_sync(&mut self) -> Result<Option<SyncJob<RealFile>>, LogError> {
-        let job = self.store.begin_sync()?;
-        self.wants_sync &= job.is_none();
-        Ok(job)
+        match self.store.begin_sync() {
+            Ok(job) => {
+                self.is_log_full = false;
+                self.wants_sync &= job.is_none();
+                Ok(job)
+            }
+            Err(LogError::Full { .. } | LogError::TooFar { .. }) => {
+                self.is_log_full = true;
+                // With nothing to add to the last one, that has to do, though there is none before it then.
+                if let Some(newest) = self.keeper.newest()
+                    && newest == self.applied
+                {
+                    self.executor.trim(since(self.start), newest);
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.
@@ -387,16 +409,17 @@ impl Host {
 
     /// A snapshot to be made durable, if it is time for one, or one has come.
     pub(crate) fn begin_snapshot(&mut self) -> Result<Option<Box<SnapshotJob<RealDisk>>>, Stopped> {
-        Ok(
-            match self.keeper.begin(self.applied, || self.machine.save())? {
-                Begun::Job(job) => Some(job),
-                Begun::Useless(snapshot) => {
-                    self.executor.received(since(self.start), snapshot, false);
-                    None
-                }
-                Begun::Nothing => None,
-            },
-        )
+        let half = self.log_options.segments_max / 2;
+        let crowded = self.is_log_full || self.store.log().segments() > half;
+        let save = || self.machine.save();
+        Ok(match self.keeper.begin(self.applied, crowded, save)? {
+            Begun::Job(job) => Some(job),
+            Begun::Useless(snapshot) => {
+                self.executor.received(since(self.start), snapshot, false);
+                None
+            }
+            Begun::Nothing => None,
+        })
     }
 
     /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.

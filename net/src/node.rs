@@ -70,8 +70,8 @@ pub struct NodeOptions {
     pub beat: Duration,
     /// The bounds of its log.
     pub log: LogOptions,
-    /// After how many slots it takes a snapshot, at most: 1 and up. Two such intervals must have room in the log; where the
-    /// slots are large, it takes one sooner.
+    /// After how many slots it takes a snapshot, at most: 1 and up. Two such intervals must have room in the log; while more
+    /// than half of its segments are in use, it takes one as often as it can.
     pub snapshot_slots: u64,
 }
 

@@ -1,23 +1,14 @@
 //! A node's snapshots: when it takes one, what it gives of them to others, and how one that comes from another takes the
 //! place of its state.
 
-use sprag_log::{
-    Finished, Loaded, LogOptions, RealDisk, SnapshotDone, SnapshotError, SnapshotJob, Snapshots,
-};
-use sprag_paxos::{Entry, Message, Slot, Snapshot};
+use sprag_log::{Finished, Loaded, RealDisk, SnapshotDone, SnapshotError, SnapshotJob, Snapshots};
+use sprag_paxos::{Message, Slot, Snapshot};
 
 /// The most that a snapshot has: more than the registers can.
 pub(crate) const SNAPSHOT_BYTES_MAX: u64 = 2 << 30;
 
 /// How much of one is sent at once.
 const CHUNK_BYTES: usize = 256 << 10;
-
-/// What a slot takes of the log beside its commands, at most: it may be a batch of its own.
-const SLOT_BYTES: u64 = 4_096;
-
-/// A snapshot is taken when what came since the last takes this part of the log: two must have room there, since the log is
-/// trimmed to the last but one.
-const LOG_PART: u64 = 8;
 
 /// What was begun.
 pub(crate) enum Begun {
@@ -44,10 +35,7 @@ pub(crate) struct Keeper {
     snapshots: Snapshots<RealDisk>,
     /// After how many slots one is taken, at most.
     slots_max: u64,
-    /// After how many bytes in the log.
-    log_bytes_max: u64,
-    /// What came since the last was begun.
-    log_bytes: u64,
+    /// Up to where the last was begun.
     last: Slot,
     is_busy: bool,
     /// All of it came from another voter, and it waits for the disk's thread.
@@ -59,15 +47,13 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Takes one after every `slots_max` slots, or before the log is full.
-    pub(crate) fn new(snapshots: Snapshots<RealDisk>, slots_max: u64, log: &LogOptions) -> Self {
+    pub(crate) fn new(snapshots: Snapshots<RealDisk>, slots_max: u64) -> Self {
         Self {
             last: snapshots
                 .newest()
                 .map_or(Slot::NONE, |newest| newest.through),
             snapshots,
             slots_max,
-            log_bytes_max: log.segments_max as u64 * log.segment_bytes / LOG_PART,
-            log_bytes: 0,
             is_busy: false,
             whole: None,
             installing: None,
@@ -80,15 +66,18 @@ impl Keeper {
         self.snapshots.trimmable()
     }
 
-    /// An entry was applied.
-    pub(crate) fn note(&mut self, entry: &Entry) {
-        self.log_bytes += SLOT_BYTES + entry.bytes() as u64;
+    /// Up to where the newest holds what is decided, while no newer is under way.
+    pub(crate) fn newest(&self) -> Option<Slot> {
+        let newest = self.snapshots.newest()?;
+        (!self.is_busy).then_some(newest.through)
     }
 
-    /// Work for the disk: the snapshot that came, or else one of the state up to `applied`, if it is time for that.
+    /// Work for the disk: the snapshot that came, or else one of the state up to `applied`, if it is time for that: at once,
+    /// where the log is `crowded`.
     pub(crate) fn begin(
         &mut self,
         applied: Slot,
+        crowded: bool,
         save: impl FnOnce() -> Vec<u8>,
     ) -> Result<Begun, SnapshotError> {
         if self.is_busy {
@@ -100,10 +89,8 @@ impl Keeper {
             };
             self.installing = Some(whole);
             Some(job)
-        } else if applied.0 - self.last.0 >= self.slots_max || self.log_bytes >= self.log_bytes_max
-        {
+        } else if applied.0 - self.last.0 >= if crowded { 1 } else { self.slots_max } {
             self.last = applied;
-            self.log_bytes = 0;
             self.snapshots.begin_save(applied, save())?
         } else {
             None
@@ -135,7 +122,6 @@ impl Keeper {
     pub(crate) fn take_loaded(&mut self, snapshot: Snapshot) -> Option<Vec<u8>> {
         let loaded = self.loaded.take_if(|loaded| loaded.snapshot == snapshot)?;
         self.last = snapshot.through;
-        self.log_bytes = 0;
         Some(loaded.content)
     }
 
