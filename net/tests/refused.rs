@@ -19,7 +19,7 @@ use sprag_net::wire::{
 };
 use sprag_net::{ClientError, certificates::CertificatesError};
 use sprag_paxos::NodeId;
-use support::{Cluster, block_on};
+use support::{Cluster, PATIENCE, block_on};
 
 const BAD_FRAME: u64 = 1;
 const NOT_WHO_IT_SAYS: u64 = 2;
@@ -48,7 +48,8 @@ async fn try_connect(
 
 /// The number and the words with which the node closes the connection.
 async fn closed(connection: &Connection) -> (u64, String) {
-    match connection.closed().await {
+    let closed = tokio::time::timeout(PATIENCE, connection.closed()).await;
+    match closed.expect("the node closes it") {
         ConnectionError::ApplicationClosed(close) => {
             let words = String::from_utf8_lossy(&close.reason).into_owned();
             (close.error_code.into_inner(), words)
