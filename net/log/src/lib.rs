@@ -1,4 +1,4 @@
-//! The durable half of a consensus node: what it promised, accepted and learned, on a [`Disk`].
+//! The durable half of a consensus node: what it promised, accepted and learned, and its snapshots, on a [`Disk`].
 //!
 //! A [`Log`] is made once for a new voter, and opened at each start, which gives what the voter starts with. Then records
 //! are appended, and are durable once a sync that began after them has succeeded. The sync is a job, as is the making of

@@ -287,14 +287,7 @@ impl<D: Disk> Log<D> {
         if let Some(ready) = self.ready.take() {
             self.header = segment::empty_header(ready.layout, self.origin(ready.generation));
             self.line = ready.layout.body();
-            self.segments.push_back(Segment {
-                generation: ready.generation,
-                file: ready.file,
-                layout: ready.layout,
-                count: 0,
-                synced: 0,
-                slot_max: Slot::NONE,
-            });
+            self.segments.push_back(ready.into_segment());
         }
         Ok(())
     }

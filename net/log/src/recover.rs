@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 use sprag_paxos::{Answer, Ballot, Slot};
 
-use crate::cell::Origin;
+use crate::cell::{CELL, Origin};
 use crate::disk::{Disk, DiskError};
 use crate::error::OpenError;
 use crate::identity::Identity;
@@ -50,6 +50,7 @@ impl<D: Disk> Opening<D> {
         });
         verdict.is_lost |= last >= verdict.first;
         self.remember(&scans, &verdict)?;
+        self.end_batch(&mut scans, &verdict);
 
         let mut slots = Slots::new(verdict.trimmed);
         let mut last = Repaired {
@@ -77,14 +78,7 @@ impl<D: Disk> Opening<D> {
                 header: segment::empty_header(made.layout, self.origin(made.generation)),
                 line: made.layout.body(),
             };
-            segments.push_back(Segment {
-                generation: made.generation,
-                file: made.file,
-                layout: made.layout,
-                count: 0,
-                synced: 0,
-                slot_max: Slot::NONE,
-            });
+            segments.push_back(made.into_segment());
         }
         let mut log = Log {
             disk: self.disk,
@@ -127,6 +121,21 @@ impl<D: Disk> Opening<D> {
         self.vote.write(promised, lost)
     }
 
+    /// The last record that counts may have had others after it in its batch, of which none counts. The next comes in a
+    /// batch of its own, and is looked for where one begins.
+    fn end_batch(&self, scans: &mut [Scan<D::File>], verdict: &Verdict) {
+        let (generation, count) = verdict.end;
+        let origin = self.origin(generation);
+        let scan = scans.iter_mut().find(|scan| scan.generation == generation);
+        if let (Some(scan), Some(index)) = (scan, count.checked_sub(1))
+            && let Some(Found::Record { cell, .. }) = scan.found.get_mut(index as usize)
+            && !cell.ends_batch
+        {
+            cell.ends_batch = true;
+            cell.checksum = cell.encode(origin, index.into(), &mut [0; CELL]);
+        }
+    }
+
     /// Removes the segments that are trimmed, and those after the log's end: though they may say that they are unused, a
     /// sync that failed may be why.
     fn remove_useless(
@@ -137,12 +146,12 @@ impl<D: Disk> Opening<D> {
     ) -> Result<(), DiskError> {
         let useless = scans.iter().map(|scan| scan.generation);
         let useless = useless.filter(|generation| !verdict.keeps(*generation));
-        let mut useless: Vec<_> = useless.chain(misshapen.iter().copied()).collect();
+        let mut useless: Vec<u64> = useless.chain(misshapen.iter().copied()).collect();
         useless.sort_unstable();
-        // The last first, each durably: were only one in the middle gone after a power cut, it would look lost.
-        while let Some(generation) = useless.pop() {
+        // From the last on, each durably before the next: one that comes back alone would look as if the one before it was lost.
+        for generation in useless.into_iter().rev() {
             self.disk.remove(&segment::name(generation))?;
-            if useless.last().is_some_and(|before| *before > verdict.end.0) {
+            if generation > verdict.end.0 {
                 self.disk.sync_directory()?;
             }
         }

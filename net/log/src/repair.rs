@@ -1,10 +1,12 @@
 //! The segment as it should be after what was found in it: both cells of every record that counts, nothing after the last.
 
+use std::ops::Range;
+
 use crate::bytes::UNIT;
 use crate::cell::{CELL, Cell, Origin};
 use crate::disk::{DiskError, DiskFile};
-use crate::scan::{Found, Scan, line_after, read_image};
-use crate::segment::{self, UNIT_LINES};
+use crate::scan::{Found, Scan, line_after, read_image, sectors};
+use crate::segment::{self, SECTOR, UNIT_LINES};
 
 /// What a segment is repaired to.
 pub(crate) struct Repaired {
@@ -17,6 +19,9 @@ pub(crate) struct Repaired {
 /// Writes whatever differs from how a segment should be that holds the first `count` of the records that were found. If
 /// not all of it is proven durable, writes anew all there is from index `from` on, though it doesn't differ, and that
 /// nothing comes after. First in the front, then in the body, each synced: one cell of each record is whole at any time.
+///
+/// Before either, what isn't whole gets its cell where it belongs, and no sector there says any more that it is empty. What
+/// tells that a write went astray, and that it wasn't torn, may be taken away by what follows.
 pub(crate) fn repair<F: DiskFile>(
     scan: &Scan<F>,
     origin: Origin,
@@ -24,61 +29,99 @@ pub(crate) fn repair<F: DiskFile>(
     count: u32,
 ) -> Result<Repaired, DiskError> {
     let layout = scan.layout;
-    let before = read_image(&scan.file, layout)?;
-    let mut after = before.clone();
-    let mut line = layout.body();
-    // The line after the last that counts.
-    let mut end = line;
-    let mut anew = layout.end();
-    for index in 0..layout.records_max() {
-        let in_front = index as usize * CELL;
-        match scan.found.get(index as usize) {
-            Some(Found::Record { cell, .. }) if index < count => {
-                cell.encode(origin, index.into(), &mut after[in_front..]);
-                cell.encode(
-                    origin,
-                    index.into(),
-                    &mut after[cell.line as usize * CELL..],
-                );
-                line = line.max(line_after(cell).next_multiple_of(UNIT_LINES));
-                end = end.max(cell.line + Cell::lines(cell.length));
-                if from.is_some_and(|from| index >= from) {
-                    anew = anew.min(cell.line);
-                }
-            }
+    let (body, end) = (layout.header_units(), layout.end() / UNIT_LINES);
+    let mut image = Image::read(scan)?;
+    let records = || {
+        let found = (0..count).zip(&scan.found);
+        found.filter_map(|(index, found)| match found {
+            Found::Record { cell, is_whole } => Some((index, cell, *is_whole)),
             // Nothing but damage: it stays, so that nobody takes it for unwritten.
-            _ if index < count => {}
-            _ => Cell::encode_empty(origin, index.into(), &mut after[in_front..]),
+            Found::Nothing { .. } => None,
+        })
+    };
+    for (index, cell, _) in records().filter(|(.., is_whole)| !is_whole) {
+        for sector in sectors(cell) {
+            let start = &mut image.after[sector * SECTOR..];
+            if segment::is_empty_sector(start, origin, sector as u64) {
+                start[..CELL].fill(0);
+            }
         }
+        cell.encode(origin, index.into(), image.line_mut(cell.line));
+    }
+    image.write(body..end, end)?;
+
+    let mut line = layout.body();
+    let mut anew = layout.end();
+    for (index, cell, _) in records() {
+        cell.encode(origin, index.into(), image.line_mut(index));
+        cell.encode(origin, index.into(), image.line_mut(cell.line));
+        line = line.max(line_after(cell).next_multiple_of(UNIT_LINES));
+        if from.is_some_and(|from| index >= from) {
+            anew = anew.min(cell.line);
+        }
+        if index + 1 == count {
+            // What came after it in its batch.
+            let rest = (cell.line + Cell::lines(cell.length)) as usize * CELL;
+            image.after[rest..line_after(cell) as usize * CELL].fill(0);
+        }
+    }
+    for index in count..layout.records_max() {
+        Cell::encode_empty(origin, index.into(), image.line_mut(index));
     }
     if from.is_some() {
         anew = anew.min(line);
     }
-    // What was torn off its batch: the next record of its number would look as if it had gone astray.
-    after[end as usize * CELL..line as usize * CELL].fill(0);
-    let units = after.chunks_exact_mut(UNIT).enumerate();
+    let units = image.after.chunks_exact_mut(UNIT).enumerate();
     for (unit, bytes) in units.skip((line / UNIT_LINES) as usize) {
         segment::encode_empty_unit(origin, unit as u32, bytes);
     }
+    image.write(0..body, from.map_or(body, |from| from / UNIT_LINES))?;
+    image.write(body..end, anew / UNIT_LINES)?;
+    image.after.truncate(layout.header_bytes());
+    Ok(Repaired {
+        header: image.after,
+        line,
+    })
+}
 
-    let (body, all) = (layout.header_units(), layout.end() / UNIT_LINES);
-    let front_anew = from.map_or(body, |from| from / UNIT_LINES);
-    for (units, anew) in [(0..body, front_anew), (body..all, anew / UNIT_LINES)] {
+/// All of a segment, as it is and as it should be.
+struct Image<'a, F> {
+    file: &'a F,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl<'a, F: DiskFile> Image<'a, F> {
+    fn read(scan: &'a Scan<F>) -> Result<Self, DiskError> {
+        let before = read_image(&scan.file, scan.layout)?;
+        let after = before.clone();
+        let file = &scan.file;
+        Ok(Self {
+            file,
+            before,
+            after,
+        })
+    }
+
+    fn line_mut(&mut self, line: u32) -> &mut [u8] {
+        &mut self.after[line as usize * CELL..][..CELL]
+    }
+
+    /// Writes those of `units` that differ, and all from `anew` on; then syncs them.
+    fn write(&mut self, units: Range<u32>, anew: u32) -> Result<(), DiskError> {
         let mut is_written = false;
         for unit in units {
             let bytes = unit as usize * UNIT..(unit as usize + 1) * UNIT;
-            if unit >= anew || after[bytes.clone()] != before[bytes.clone()] {
-                scan.file.write(bytes.start as u64, &after[bytes])?;
+            let (before, after) = (&mut self.before[bytes.clone()], &self.after[bytes.clone()]);
+            if unit >= anew || after != before {
+                self.file.write(bytes.start as u64, after)?;
+                before.copy_from_slice(after);
                 is_written = true;
             }
         }
         if is_written {
-            scan.file.sync()?;
+            self.file.sync()?;
         }
+        Ok(())
     }
-    after.truncate(layout.header_bytes());
-    Ok(Repaired {
-        header: after,
-        line,
-    })
 }

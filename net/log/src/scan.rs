@@ -1,5 +1,7 @@
 //! What is found in a segment, before it is judged.
 
+use std::ops::Range;
+
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 
 use crate::bytes::checksum;
@@ -66,7 +68,7 @@ impl<F: DiskFile> Scan<F> {
                 // The front of its place says that it was not written there: then it was never synced.
                 let front_is_empty = header.is_some_and(|cell| cell.kind == Kind::Empty);
                 if !is_whole
-                    && (front_is_empty || is_torn(&image, origin, index, &cell))
+                    && (front_is_empty || is_torn(&image, layout, origin, index, &cell))
                     && !planted(Bug::TornTakenForUnknown)
                 {
                     reach(Mark::TornRecord);
@@ -80,7 +82,9 @@ impl<F: DiskFile> Scan<F> {
                 records = found.len();
                 place = Some(line_after(&cell));
             } else {
-                let is_damaged = header.is_none() && !is_body_unused();
+                // With records after it in the body, the front was not damaged where nothing had been written.
+                let is_damaged = header.is_none()
+                    && !place.is_some_and(|line| ends_before(&image, layout, origin, line));
                 found.push(Found::Nothing { is_damaged });
                 place = None;
             }
@@ -157,25 +161,34 @@ fn stray(image: &[u8], layout: Layout, origin: Origin, index: u32) -> Option<Cel
 }
 
 /// Whether a record that isn't whole was never synced: part of its place says that nothing was written there. What is
-/// damaged doesn't say so. A write that went astray leaves such a place too; then its cell lies somewhere else in the
-/// segment.
-fn is_torn(image: &[u8], origin: Origin, index: u32, cell: &Cell) -> bool {
-    let start = cell.line as usize * CELL;
-    let end = start + CELL + cell.length as usize;
-    let mut sectors = start / SECTOR..end.div_ceil(SECTOR);
+/// damaged doesn't say so. A write that went astray leaves such a place too; then the very same cell lies somewhere else in
+/// the segment. Where that is its place in the front, what follows it there isn't a cell: no power cut leaves that.
+fn is_torn(image: &[u8], layout: Layout, origin: Origin, index: u32, cell: &Cell) -> bool {
     let is_empty =
         |sector: usize| segment::is_empty_sector(&image[sector * SECTOR..], origin, sector as u64);
     let is_astray = || {
         let mut lines = image.chunks_exact(CELL).enumerate();
         lines.any(|(line, bytes)| {
             let found = Cell::decode(bytes, origin, index.into());
-            // In neither of its places.
+            // In neither of its places. One of an earlier life was another record.
             line != cell.line as usize
                 && line != index as usize
-                && found.is_some_and(|found| found.kind != Kind::Empty)
+                && found.is_some_and(|found| found.checksum == cell.checksum)
         })
     };
-    sectors.any(is_empty) && !is_astray()
+    let is_over_the_front = || {
+        let next = index + 1;
+        let after = &image[next as usize * CELL..];
+        next < layout.records_max() && Cell::decode(after, origin, next.into()).is_none()
+    };
+    sectors(cell).any(is_empty) && !is_astray() && !is_over_the_front()
+}
+
+/// The sectors that a record lies in.
+pub(crate) fn sectors(cell: &Cell) -> Range<usize> {
+    let start = cell.line as usize * CELL;
+    let end = start + CELL + cell.length as usize;
+    start / SECTOR..end.div_ceil(SECTOR)
 }
 
 fn fits(layout: Layout, cell: &Cell) -> bool {
@@ -195,4 +208,10 @@ fn never_written(image: &[u8], layout: Layout, origin: Origin, line: u32) -> boo
     }
     let sector = line as usize * CELL / SECTOR;
     segment::is_empty_sector(&image[sector * SECTOR..], origin, sector as u64)
+}
+
+/// Whether the sectors from that of `line` on all say so.
+fn ends_before(image: &[u8], layout: Layout, origin: Origin, line: u32) -> bool {
+    let mut lines = (line..layout.end()).step_by(SECTOR / CELL);
+    lines.all(|line| never_written(image, layout, origin, line))
 }

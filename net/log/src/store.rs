@@ -117,7 +117,7 @@ impl<D: Disk> Store<D> {
         self.log.begin_upkeep()
     }
 
-    /// Takes what came of that.
+    /// Takes what came of an upkeep.
     ///
     /// # Errors
     /// As [`Log::finish_upkeep`].

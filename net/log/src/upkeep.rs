@@ -1,13 +1,14 @@
 //! What a log wants done beside its writing: give back the segments that are trimmed, and make the next one ready. It
 //! may run on another thread.
 
+use sprag_paxos::Slot;
 use sprag_paxos::simulation::{Bug, planted};
 
 use crate::cell::Origin;
 use crate::disk::{Disk, DiskError, DiskFile, Fault};
 use crate::error::LogError;
 use crate::log::Log;
-use crate::segment::{self, Layout};
+use crate::segment::{self, Layout, Segment};
 
 /// A segment while it is made.
 pub(crate) const SPARE: &str = "spare";
@@ -17,6 +18,20 @@ pub(crate) struct Ready<F> {
     pub(crate) generation: u64,
     pub(crate) file: F,
     pub(crate) layout: Layout,
+}
+
+impl<F> Ready<F> {
+    /// The segment, to be written to.
+    pub(crate) fn into_segment(self) -> Segment<F> {
+        Segment {
+            generation: self.generation,
+            file: self.file,
+            layout: self.layout,
+            count: 0,
+            synced: 0,
+            slot_max: Slot::NONE,
+        }
+    }
 }
 
 /// Work for the disk, from [`Log::begin_upkeep`](crate::Log::begin_upkeep).

@@ -7,13 +7,13 @@ use foldhash::HashMap;
 use std::rc::Rc;
 
 use crate::bounds::Bounds;
-use crate::law::{Broken, Claim};
+use crate::invariant::{Broken, Claim};
 use crate::letter::Letters;
 use crate::node::{Node, Step};
 
 /// Where a step leads a node.
 #[derive(Debug)]
-pub(crate) struct Leap {
+pub(crate) struct Transition {
     pub(crate) step: Step,
     /// The number of the node's state after it.
     pub(crate) to: u32,
@@ -31,9 +31,9 @@ pub(crate) struct Place {
     pub(crate) node: Rc<Node>,
     /// By receiver, which set of letters it sent to it.
     pub(crate) mail: Vec<u32>,
-    /// The leaps that need no letter, once they were asked for.
+    /// The transitions that need no letter, once they were asked for.
     own: Option<Rc<[u32]>>,
-    /// The leaps that are crashes, once they were asked for.
+    /// The transitions that are crashes, once they were asked for.
     crashes: Option<Rc<[u32]>>,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Atlas {
     pub(crate) letters: Letters,
     places: Vec<Place>,
     numbers: HashMap<Rc<Node>, u32>,
-    leaps: Vec<Leap>,
+    transitions: Vec<Transition>,
     /// Sets of letters with one sender and one receiver.
     mails: Vec<Rc<[u32]>>,
     mail_numbers: HashMap<Rc<[u32]>, u32>,
-    /// By state and letter: the leap, or none if nothing changes.
+    /// By state and letter: the transition, or none if nothing changes.
     taken: HashMap<(u32, u32), Option<u32>>,
-    /// By state and set of letters: the leaps.
+    /// By state and set of letters: the transitions.
     by_mail: HashMap<(u32, u32), Rc<[u32]>>,
 }
 
@@ -61,7 +61,7 @@ impl Atlas {
             letters: Letters::default(),
             places: Vec::new(),
             numbers: HashMap::default(),
-            leaps: Vec::new(),
+            transitions: Vec::new(),
             mails: Vec::new(),
             mail_numbers: HashMap::default(),
             taken: HashMap::default(),
@@ -78,8 +78,8 @@ impl Atlas {
         &self.places[number as usize]
     }
 
-    pub(crate) fn leap(&self, number: u32) -> &Leap {
-        &self.leaps[number as usize]
+    pub(crate) fn transition(&self, number: u32) -> &Transition {
+        &self.transitions[number as usize]
     }
 
     /// The number of the state `node`.
@@ -107,7 +107,7 @@ impl Atlas {
         number
     }
 
-    /// The leaps of the node at `index`, in the state `from`, that need no letter and are no crash.
+    /// The transitions of the node at `index`, in the state `from`, that need no letter and are no crash.
     pub(crate) fn own(&mut self, index: usize, from: u32) -> Result<Rc<[u32]>, (Broken, Step)> {
         if let Some(own) = &self.place(from).own {
             return Ok(Rc::clone(own));
@@ -118,7 +118,7 @@ impl Atlas {
         Ok(own)
     }
 
-    /// The leaps of the node at `index`, in the state `from`, that are crashes.
+    /// The transitions of the node at `index`, in the state `from`, that are crashes.
     pub(crate) fn crashes(&mut self, index: usize, from: u32) -> Result<Rc<[u32]>, (Broken, Step)> {
         if let Some(crashes) = &self.place(from).crashes {
             return Ok(Rc::clone(crashes));
@@ -129,30 +129,30 @@ impl Atlas {
         Ok(crashes)
     }
 
-    /// The leaps of the node at `index`, in the state `from`, by one of the letters of `mail`.
+    /// The transitions of the node at `index`, in the state `from`, by one of the letters of `mail`.
     pub(crate) fn taking(
         &mut self,
         index: usize,
         from: u32,
         mail: u32,
     ) -> Result<Rc<[u32]>, (Broken, Step)> {
-        if let Some(leaps) = self.by_mail.get(&(from, mail)) {
-            return Ok(Rc::clone(leaps));
+        if let Some(transitions) = self.by_mail.get(&(from, mail)) {
+            return Ok(Rc::clone(transitions));
         }
-        let mut leaps = Vec::new();
+        let mut transitions = Vec::new();
         for letter in self.mails[mail as usize].clone().iter() {
-            let leap = if let Some(leap) = self.taken.get(&(from, *letter)) {
-                *leap
+            let transition = if let Some(transition) = self.taken.get(&(from, *letter)) {
+                *transition
             } else {
-                let leap = self.try_step(index, from, Step::Takes(*letter))?;
-                self.taken.insert((from, *letter), leap);
-                leap
+                let transition = self.try_step(index, from, Step::Takes(*letter))?;
+                self.taken.insert((from, *letter), transition);
+                transition
             };
-            leaps.extend(leap);
+            transitions.extend(transition);
         }
-        let leaps: Rc<[u32]> = leaps.into();
-        self.by_mail.insert((from, mail), Rc::clone(&leaps));
-        Ok(leaps)
+        let transitions: Rc<[u32]> = transitions.into();
+        self.by_mail.insert((from, mail), Rc::clone(&transitions));
+        Ok(transitions)
     }
 
     fn try_all(
@@ -161,11 +161,11 @@ impl Atlas {
         from: u32,
         steps: Vec<Step>,
     ) -> Result<Rc<[u32]>, (Broken, Step)> {
-        let mut leaps = Vec::new();
+        let mut transitions = Vec::new();
         for step in steps {
-            leaps.extend(self.try_step(index, from, step)?);
+            transitions.extend(self.try_step(index, from, step)?);
         }
-        Ok(leaps.into())
+        Ok(transitions.into())
     }
 
     /// Where `step` leads; `None` if nowhere.
@@ -184,15 +184,15 @@ impl Atlas {
             return Ok(None);
         }
         let has_new_votes = after.disk().votes().count() > before.disk().votes().count();
-        let leap = Leap {
+        let transition = Transition {
             step,
             is_gain: after.differs_in_letters_only(&before),
             to: self.number(after),
             claims,
             has_new_votes,
         };
-        self.leaps.push(leap);
-        Ok(Some(self.leaps.len() as u32 - 1))
+        self.transitions.push(transition);
+        Ok(Some(self.transitions.len() as u32 - 1))
     }
 
     fn mail_number(&mut self, mail: Rc<[u32]>) -> u32 {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::atlas::Atlas;
 use crate::bounds::Bounds;
-use crate::law::{Broken, Chosen};
+use crate::invariant::{Broken, Chosen};
 use crate::node::{Node, Step};
 
 /// What came of a model.
@@ -21,14 +21,14 @@ pub struct Report {
     pub messages: usize,
     /// The most slots that every node of some state knows to be decided.
     pub decided_by_all: u64,
-    /// The way to a broken law, if there is one.
+    /// The way to a broken invariant, if there is one.
     pub counterexample: Option<Counterexample>,
 }
 
-/// A shortest way to a broken law.
+/// A shortest way to a broken invariant.
 #[derive(Debug)]
 pub struct Counterexample {
-    /// The law.
+    /// The invariant.
     pub broken: Broken,
     /// The steps, as text, one a line.
     pub steps: Vec<String>,
@@ -64,7 +64,7 @@ struct Explorer<'a, const NODES: usize> {
 }
 
 /// Goes to every state within `bounds`, whose configuration has as many voters as there are `NODES`; stops at the first
-/// broken law. Bugs that this thread has planted are in.
+/// broken invariant. Bugs that this thread has planted are in.
 pub fn explore<const NODES: usize>(bounds: &Bounds) -> Report {
     let mut atlas = Atlas::new(bounds);
     let start: State<NODES> = std::array::from_fn(|index| atlas.number(Node::new(index, bounds)));
@@ -107,51 +107,64 @@ impl<const NODES: usize> Explorer<'_, NODES> {
         self.look_who_decided(&state);
         let mut all = Vec::new();
         for index in 0..NODES {
-            let leaps = self.leaps(&state, index);
-            let leaps = leaps.map_err(|(broken, step)| (broken, self.text(index, step)))?;
-            all.extend(leaps.into_iter().map(|leap| (index, leap)));
+            let transitions = self.transitions(&state, index);
+            let transitions =
+                transitions.map_err(|(broken, step)| (broken, self.text(index, step)))?;
+            all.extend(
+                transitions
+                    .into_iter()
+                    .map(|transition| (index, transition)),
+            );
         }
         // Nothing is missed: see "What is left out" on the crate's page.
         let gain = all
             .iter()
-            .position(|(_, leap)| self.atlas.leap(*leap).is_gain);
+            .position(|(_, transition)| self.atlas.transition(*transition).is_gain);
         if let Some(gain) = gain {
             all = vec![all[gain]];
         }
-        for (index, leap) in all {
-            self.take(from, index, leap)
-                .map_err(|broken| (broken, self.text(index, self.atlas.leap(leap).step)))?;
+        for (index, transition) in all {
+            self.take(from, index, transition).map_err(|broken| {
+                (
+                    broken,
+                    self.text(index, self.atlas.transition(transition).step),
+                )
+            })?;
         }
         Ok(())
     }
 
-    /// The leaps of the node at `index`: of its own, by each other's letters, and crashes if there may be one.
-    fn leaps(&mut self, state: &State<NODES>, index: usize) -> Result<Vec<u32>, (Broken, Step)> {
-        let mut leaps = Vec::new();
+    /// The transitions of the node at `index`: of its own, by each other's letters, and crashes if there may be one.
+    fn transitions(
+        &mut self,
+        state: &State<NODES>,
+        index: usize,
+    ) -> Result<Vec<u32>, (Broken, Step)> {
+        let mut transitions = Vec::new();
         for sender in 0..NODES {
             if sender == index {
-                leaps.extend_from_slice(&self.atlas.own(index, state[index])?);
+                transitions.extend_from_slice(&self.atlas.own(index, state[index])?);
             } else {
                 let mail = self.atlas.place(state[sender]).mail[index];
-                leaps.extend_from_slice(&self.atlas.taking(index, state[index], mail)?);
+                transitions.extend_from_slice(&self.atlas.taking(index, state[index], mail)?);
             }
         }
-        leaps.extend_from_slice(&self.atlas.crashes(index, state[index])?);
-        Ok(leaps)
+        transitions.extend_from_slice(&self.atlas.crashes(index, state[index])?);
+        Ok(transitions)
     }
 
-    fn take(&mut self, from: usize, index: usize, leap: u32) -> Result<(), Broken> {
-        let leap = self.atlas.leap(leap);
+    fn take(&mut self, from: usize, index: usize, transition: u32) -> Result<(), Broken> {
+        let transition = self.atlas.transition(transition);
         let mut state = self.reached[from].state;
-        state[index] = leap.to;
+        state[index] = transition.to;
         self.steps += 1;
-        if !leap.claims.is_empty() || leap.has_new_votes {
+        if !transition.claims.is_empty() || transition.has_new_votes {
             let nodes = state.map(|number| &*self.atlas.place(number).node);
             let chosen = Chosen::by(&self.bounds.configuration, &nodes);
-            if leap.has_new_votes {
+            if transition.has_new_votes {
                 chosen.is_one()?;
             }
-            for claim in &leap.claims {
+            for claim in &transition.claims {
                 chosen.allows(claim)?;
             }
         }
@@ -178,10 +191,12 @@ impl<const NODES: usize> Explorer<'_, NODES> {
             let index = (0..NODES)
                 .find(|index| before[*index] != state[*index])
                 .unwrap_or_default();
-            let leaps = self.leaps(&before, index).unwrap_or_default();
-            let mut leaps = leaps.into_iter().map(|leap| self.atlas.leap(leap));
-            let leap = leaps.find(|leap| leap.to == state[index]);
-            steps.extend(leap.map(|leap| self.text(index, leap.step)));
+            let transitions = self.transitions(&before, index).unwrap_or_default();
+            let mut transitions = transitions
+                .into_iter()
+                .map(|transition| self.atlas.transition(transition));
+            let transition = transitions.find(|transition| transition.to == state[index]);
+            steps.extend(transition.map(|transition| self.text(index, transition.step)));
             at = from as usize;
         }
         steps.reverse();

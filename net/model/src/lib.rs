@@ -2,7 +2,7 @@
 //!
 //! What runs is `sprag-paxos` itself: each step of a node is a call of [`Executor`](sprag_paxos::Executor) and the effects
 //! that come of it. Chance is in the choice of the next step alone, and all choices are tried, breadth first, so that the
-//! way to a broken law is among the shortest.
+//! way to a broken invariant is among the shortest.
 //!
 //! # What a step is, and why that is all there can be
 //!
@@ -20,26 +20,25 @@
 //!
 //! # When two states are one
 //!
-//! States are compared whole, never by a digest. What is in an executor counts, but for its random numbers, which say when
-//! something is done and never what, and for effects held back twice, which are the network's to double. On a disk, the order of records counts within a slot only, and of
-//! promises only the highest: that is what recovery looks at.
-
+//! States are compared whole, never by a digest. What is in an executor counts, but for its random numbers, which say
+//! when something is done and never what, and for effects held back twice, which are the network's to double. On a disk,
+//! the order of records counts within a slot only, and of promises only the highest: that is what recovery looks at.
 //!
 //! # What is left out, and why nothing is missed
 //!
 //! - A node's step depends on nothing but its state, so it is run once from each, however many states of the whole have
 //!   that: a state of the whole is but a number for each node.
 //! - A step of which nothing comes but more letters is a gain: whatever could follow without them can follow with them, as
-//!   letters may stay unread, and no law is kept by saying more. So where there is a gain, no other step is tried first.
+//!   letters may stay unread, and no invariant is kept by saying more. So where there is a gain, no other step is tried first.
 
 mod atlas;
 mod bounds;
 mod disk;
 mod explorer;
-mod law;
+mod invariant;
 mod letter;
 mod node;
 
 pub use bounds::{Bounds, Proposal};
 pub use explorer::{Counterexample, Report, explore};
-pub use law::Broken;
+pub use invariant::Broken;

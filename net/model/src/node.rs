@@ -6,7 +6,7 @@ use sprag_paxos::{Ballot, Effect, Executor, Options, Replica, Slot, Ticket};
 
 use crate::bounds::Bounds;
 use crate::disk::Disk;
-use crate::law::{self, Broken, Claim};
+use crate::invariant::{self, Broken, Claim};
 use crate::letter::{Letter, Letters};
 
 /// Time stands still.
@@ -158,7 +158,7 @@ impl Node {
             self.disk.sync(unsynced);
             self.executor.persisted(NOW_NS, self.written);
         }
-        law::promise_kept(self, letters)?;
+        invariant::promise_kept(self, letters)?;
         Ok(claims)
     }
 
@@ -178,7 +178,7 @@ impl Node {
             // To whom has no vote, nothing of interest is sent.
             Effect::Send { to, message } => {
                 let me = bounds.configuration.voters()[index];
-                law::own_word(self, letters, me, &message)?;
+                invariant::own_word(self, letters, me, &message)?;
                 if let Some(to) = bounds.configuration.index_of(to) {
                     let letter = Letter {
                         from: index,

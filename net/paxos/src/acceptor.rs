@@ -78,6 +78,11 @@ impl Acceptor {
         (answers, None)
     }
 
+    /// The first slot from `from` on that it knows anything of.
+    pub(crate) fn first_from(&self, from: Slot) -> Option<Slot> {
+        self.answers.range(from).next().map(|(slot, _)| slot)
+    }
+
     /// Promises `ballot`; whether that is new. The same ballot may be promised again: a Promise can be lost.
     pub fn promise(&mut self, ballot: Ballot) -> Result<bool, TooLate> {
         if self.is_too_late(ballot) {
@@ -86,37 +91,6 @@ impl Acceptor {
         let is_new = ballot != self.promised;
         self.promised = ballot;
         Ok(is_new)
-    }
-
-    fn is_too_late(&self, ballot: Ballot) -> bool {
-        if planted(Bug::BallotsComparedByRound) {
-            return ballot.round < self.promised.round;
-        }
-        ballot < self.promised
-    }
-
-    /// Forgets what it accepted in the slots up to `slot`, all of them decided: nobody asks any more.
-    pub(crate) fn trim(&mut self, slot: Slot) {
-        self.answers.trim(slot);
-    }
-
-    /// For a planted bug only: forgets what it accepted after `slot`.
-    pub(crate) fn forget_after(&mut self, slot: Slot) {
-        let kept = self.answers.range(Slot::NONE);
-        let kept = kept.filter(|(of, _)| *of <= slot);
-        let kept: BTreeMap<_, _> = kept.map(|(of, answer)| (of, answer.clone())).collect();
-        self.answers = kept.into();
-    }
-
-    /// For a planted bug only: the last slot that it knows anything of.
-    pub(crate) fn last(&self) -> Slot {
-        let last = self.answers.range(Slot::NONE).last();
-        last.map_or(Slot::NONE, |(slot, _)| slot)
-    }
-
-    /// Forgets half of the promise, as if the vote were for one candidacy only.
-    pub(crate) fn forget_vote(&mut self) {
-        self.promised.voter = Ballot::NONE.voter;
     }
 
     /// Accepts `entry` in `slot`; whether that is new, as it isn't when the Accept came twice.
@@ -137,5 +111,36 @@ impl Acceptor {
         };
         self.answers.insert(slot, Answer::Accepted(vote));
         Ok(is_new)
+    }
+
+    /// Forgets what it accepted in the slots up to `slot`, all of them decided: nobody asks any more.
+    pub(crate) fn trim(&mut self, slot: Slot) {
+        self.answers.trim(slot);
+    }
+
+    fn is_too_late(&self, ballot: Ballot) -> bool {
+        if planted(Bug::BallotsComparedByRound) {
+            return ballot.round < self.promised.round;
+        }
+        ballot < self.promised
+    }
+
+    /// For a planted bug only: forgets what it accepted after `slot`.
+    pub(crate) fn forget_after(&mut self, slot: Slot) {
+        let kept = self.answers.range(Slot::NONE);
+        let kept = kept.filter(|(of, _)| *of <= slot);
+        let kept: BTreeMap<_, _> = kept.map(|(of, answer)| (of, answer.clone())).collect();
+        self.answers = kept.into();
+    }
+
+    /// For a planted bug only: the last slot that it knows anything of.
+    pub(crate) fn last(&self) -> Slot {
+        let last = self.answers.range(Slot::NONE).last();
+        last.map_or(Slot::NONE, |(slot, _)| slot)
+    }
+
+    /// For a planted bug only: forgets for whom it voted in the round that it promised.
+    pub(crate) fn forget_vote(&mut self) {
+        self.promised.voter = Ballot::NONE.voter;
     }
 }

@@ -69,19 +69,7 @@ impl Candidate {
     pub(crate) fn take(&mut self, index: usize, page: Page) -> bool {
         if self.wants(index) != Some(page.from) {
             reach(Mark::PromiseTwice);
-            if !planted(Bug::PromiseCountedTwice) {
-                return false;
-            }
-            let Some(other) = self.answered.iter().position(Option::is_none) else {
-                return false;
-            };
-            return self.take(
-                other,
-                Page {
-                    from: self.from,
-                    ..page
-                },
-            );
+            return planted(Bug::PromiseCountedTwice) && self.take_for_another(page);
         }
         let answered = self.answered[index].get_or_insert_with(|| Answered {
             by_slot: BTreeMap::new(),
@@ -148,6 +136,13 @@ impl Candidate {
             }
         }
         Outcome::Ready(entries)
+    }
+
+    /// For a planted bug only: takes a page for that of a voter that hasn't answered.
+    fn take_for_another(&mut self, page: Page) -> bool {
+        let missing = self.answered.iter().position(Option::is_none);
+        let from = self.from;
+        missing.is_some_and(|index| self.take(index, Page { from, ..page }))
     }
 
     /// A voter that knows more than `decided` to be decided.

@@ -61,7 +61,8 @@ impl Replica {
         self.send(Ticket::NONE, of, message);
     }
 
-    pub(crate) fn fetched(&mut self, to: Voter, from: Slot) {
+    /// A voter asks for what was decided from `from` on.
+    pub(crate) fn on_fetch(&mut self, to: Voter, from: Slot) {
         if (Slot(1)..=self.learner.trimmed()).contains(&from) {
             reach(Mark::FetchOfTrimmed);
             if !planted(Bug::FetchSkipsTheTrimmed) {
@@ -97,7 +98,8 @@ impl Replica {
         decided
     }
 
-    pub(crate) fn entries(&mut self, now_ns: u64, of: Voter, from: Slot, entries: Vec<Entry>) {
+    /// What was decided from `from` on came.
+    pub(crate) fn on_entries(&mut self, now_ns: u64, of: Voter, from: Slot, entries: Vec<Entry>) {
         // A leader learns from its own slots only: what it has under way, it decides.
         if matches!(self.role, Role::Leader(_)) {
             reach(Mark::EntriesForALeader);
@@ -106,12 +108,12 @@ impl Replica {
         for (slot, entry) in (from.0..=u64::MAX).map(Slot).zip(entries) {
             if slot == self.decided().next() {
                 reach(Mark::Fetched);
-                self.learn(now_ns, slot, entry);
+                self.learn(now_ns, entry);
             } else if slot <= self.decided() {
                 reach(Mark::FetchedTwice);
                 if planted(Bug::FetchedTwiceDecidedTwice) {
                     self.learner.go_back_to(Slot(slot.0 - 1));
-                    self.learn(now_ns, slot, entry);
+                    self.learn(now_ns, entry);
                 }
             }
         }

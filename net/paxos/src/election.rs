@@ -83,7 +83,8 @@ impl Replica {
         }
     }
 
-    pub(crate) fn canvassed(&mut self, now_ns: u64, from: Voter, ballot: Ballot) {
+    /// Somebody canvasses: says aye, unless it knows of a leader or of a promise that is higher.
+    pub(crate) fn on_canvass(&mut self, now_ns: u64, from: Voter, ballot: Ballot) {
         self.highest = self.highest.max(ballot);
         if ballot <= self.acceptor.promised() && !self.is_in(ballot) {
             reach(Mark::CanvassRefused);
@@ -116,7 +117,8 @@ impl Replica {
         }
     }
 
-    pub(crate) fn aye(&mut self, now_ns: u64, index: usize, to: Ballot) {
+    /// A voter says aye.
+    pub(crate) fn on_aye(&mut self, now_ns: u64, index: usize, to: Ballot) {
         let Role::Canvasser { ballot, ayes } = &mut self.role else {
             return;
         };
@@ -155,7 +157,8 @@ impl Replica {
         self.send(Ticket::NONE, self.options.me, prepare);
     }
 
-    pub(crate) fn prepare(&mut self, now_ns: u64, from: Voter, ballot: Ballot, first: Slot) {
+    /// A candidate asks for the promise, and for what was accepted from `first` on.
+    pub(crate) fn on_prepare(&mut self, now_ns: u64, from: Voter, ballot: Ballot, first: Slot) {
         self.highest = self.highest.max(ballot);
         if self.is_disk_behind() {
             reach(Mark::PrepareWithDiskBehind);
@@ -175,7 +178,7 @@ impl Replica {
                 if from != self.options.me {
                     reach(Mark::PrepareTwice);
                     self.wait_for_leader(now_ns);
-                    if self.is_unsynced(None) {
+                    if self.is_promise_unsynced() {
                         reach(Mark::PrepareTwiceBeforeDurable);
                         return;
                     }
@@ -211,7 +214,8 @@ impl Replica {
         self.send(after, from, promise);
     }
 
-    pub(crate) fn promised(&mut self, now_ns: u64, index: usize, ballot: Ballot, page: Page) {
+    /// A page of a promise came.
+    pub(crate) fn on_promise(&mut self, now_ns: u64, index: usize, ballot: Ballot, page: Page) {
         let own = self.own_ballot();
         if own != Some(ballot) && !planted(Bug::PromiseOfAnotherBallotCounted) {
             reach(Mark::PromiseOfAnotherBallot);
@@ -312,7 +316,8 @@ impl Replica {
         self.wait_for_leader(now_ns);
     }
 
-    pub(crate) fn refused(&mut self, now_ns: u64, ballot: Ballot, promised: Ballot) {
+    /// A voter refuses this ballot, since it has promised a higher one.
+    pub(crate) fn on_refused(&mut self, now_ns: u64, ballot: Ballot, promised: Ballot) {
         self.highest = self.highest.max(promised);
         if self.is_in(ballot) && promised > ballot {
             reach(match self.role {

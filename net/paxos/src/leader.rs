@@ -93,13 +93,10 @@ impl Leader {
             reach(Mark::AcceptedOfAnotherBallot);
             return;
         }
-        let voters = self.heard_ns.len();
         if planted(Bug::AcceptedCountsForThoseBefore) {
-            let first = self.first_open();
-            for (_, open) in (first.0..slot.0).zip(&mut self.open) {
-                open.accepted.insert(index);
-            }
+            self.accepted_before(index, slot);
         }
+        let voters = self.heard_ns.len();
         match self.open_mut(slot) {
             None => reach(Mark::AcceptedOfDecided),
             Some(open) => {
@@ -128,6 +125,15 @@ impl Leader {
         self.open.pop_front().map(|open| open.entry)
     }
 
+    /// For a planted bug only: the voter at `index` accepted all that is open before `slot`.
+    fn accepted_before(&mut self, index: usize, slot: Slot) {
+        let first = self.first_open();
+        for (_, open) in (first.0..slot.0).zip(&mut self.open) {
+            open.accepted.insert(index);
+        }
+    }
+
+    /// For a planted bug only: whether some slot is chosen, the first or one after it.
     fn is_above_a_chosen(&self, configuration: &Configuration) -> bool {
         let mut accepted = self.open.iter().map(|open| open.accepted);
         accepted.any(|accepted| configuration.is_quorum(Phase::Two, accepted))

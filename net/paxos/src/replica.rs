@@ -9,61 +9,29 @@
 //!            a higher ballot; nothing for an election timeout; no quorum heard; its disk stands still
 //! ```
 //!
-//! This file has what is common: state, inputs, outputs. What the roles do is in `election`, `replication` and `catch_up`.
+//! This file has what is common: state, inputs, outputs. What is done is in `election`, `replication`, `catch_up` and
+//! `transfer`; what is named `on_` is done when a message of that name comes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use thiserror::Error;
 
 use crate::acceptor::Acceptor;
 use crate::ballot::Ballot;
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Page};
 use crate::catch_up::Fetching;
 use crate::configuration::VoterSet;
 use crate::effect::{Effect, Record, Ticket};
-use crate::entry::{Answer, Entry, Slot};
+use crate::entry::{Entry, Slot};
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::message::Message;
 use crate::options::{Options, OptionsError, WINDOW_SLOTS_MAX};
 use crate::random::Random;
+use crate::recovered::Recovered;
 use crate::simulation::{Bug, Mark, planted, reach};
 use crate::transfer::Incoming;
 use crate::voter::{NodeId, Voter};
-
-/// What a voter's disk gave back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
-    /// The last promise on record.
-    pub promised: Ballot,
-    /// What is known of each slot's vote.
-    pub answers: BTreeMap<Slot, Answer>,
-    /// What was learned last in a slot, and not accepted since.
-    pub learned: BTreeMap<Slot, Entry>,
-    /// Up to where everything is on record as decided, and can be read. Where more was on record, but some of it can't be
-    /// read, that more is decided must be off the record, durably, before the voter starts: it may accept something there
-    /// again, which would be taken for what was decided, the next time.
-    pub decided: Slot,
-    /// Up to where nothing is on record any more, since a snapshot holds it. All of that is decided.
-    pub trimmed: Slot,
-    /// What the state that the voter starts with holds: the last slot of the snapshot that it was made from, not below
-    /// `trimmed`. It may be above `decided`.
-    pub snapshot: Slot,
-}
-
-impl Default for Recovered {
-    /// A new disk's: nothing.
-    fn default() -> Self {
-        Self {
-            promised: Ballot::NONE,
-            answers: BTreeMap::new(),
-            learned: BTreeMap::new(),
-            decided: Slot::NONE,
-            trimmed: Slot::NONE,
-            snapshot: Slot::NONE,
-        }
-    }
-}
 
 /// Why nothing was proposed. Nothing will be, either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -161,7 +129,7 @@ pub struct Replica {
     /// The last that something waits for: what leaves rests on no later one, which may never be synced.
     pub(crate) last_urgent: Ticket,
     pub(crate) durable: Ticket,
-    /// What something waits for and isn't durable yet, ascending; and where it is an acceptance, of which slot.
+    /// What something waits for and isn't durable yet, ascending: promises, and acceptances with their slots.
     unsynced: VecDeque<(Ticket, Option<Slot>)>,
     /// What is decided, to be put on record once all of it is durable.
     hint: Option<(Ticket, Slot)>,
@@ -330,12 +298,12 @@ impl Replica {
         // What only a ballot's own voter may say, nobody else is believed.
         let is_own = |ballot: &Ballot| ballot.voter == from;
         match message {
-            Message::Canvass { ballot } if is_own(&ballot) => self.canvassed(now_ns, from, ballot),
-            Message::Aye { ballot } => self.aye(now_ns, index, ballot),
+            Message::Canvass { ballot } if is_own(&ballot) => self.on_canvass(now_ns, from, ballot),
+            Message::Aye { ballot } => self.on_aye(now_ns, index, ballot),
             Message::Prepare {
                 ballot,
                 from: first,
-            } if is_own(&ballot) => self.prepare(now_ns, from, ballot, first),
+            } if is_own(&ballot) => self.on_prepare(now_ns, from, ballot, first),
             Message::Promise {
                 ballot,
                 from: first,
@@ -343,38 +311,38 @@ impl Replica {
                 next,
                 decided,
             } => {
-                let page = crate::candidate::Page {
+                let page = Page {
                     from: first,
                     answers,
                     next,
                     decided,
                 };
-                self.promised(now_ns, index, ballot, page);
+                self.on_promise(now_ns, index, ballot, page);
             }
             Message::Accept {
                 ballot,
                 slot,
                 entry,
                 decided,
-            } if is_own(&ballot) => self.accept(now_ns, from, ballot, slot, &entry, decided),
-            Message::Accepted { ballot, slot } => self.accepted(now_ns, index, ballot, slot),
-            Message::Refused { ballot, promised } => self.refused(now_ns, ballot, promised),
+            } if is_own(&ballot) => self.on_accept(now_ns, from, ballot, slot, &entry, decided),
+            Message::Accepted { ballot, slot } => self.on_accepted(now_ns, index, ballot, slot),
+            Message::Refused { ballot, promised } => self.on_refused(now_ns, ballot, promised),
             Message::Commit { ballot, decided } if is_own(&ballot) => {
-                self.commit(now_ns, from, ballot, decided);
+                self.on_commit(now_ns, from, ballot, decided);
             }
             Message::Beat { ballot, decided } if is_own(&ballot) => {
-                if self.commit(now_ns, from, ballot, decided) {
+                if self.on_commit(now_ns, from, ballot, decided) {
                     self.send(Ticket::NONE, from, Message::Heard { ballot });
                 } else {
                     self.refuse(from, ballot);
                 }
             }
-            Message::Heard { ballot } => self.heard(now_ns, index, ballot),
-            Message::Fetch { from: first } => self.fetched(from, first),
+            Message::Heard { ballot } => self.on_heard(now_ns, index, ballot),
+            Message::Fetch { from: first } => self.on_fetch(from, first),
             Message::Entries {
                 from: first,
                 entries,
-            } => self.entries(now_ns, from, first, entries),
+            } => self.on_entries(now_ns, from, first, entries),
             Message::FetchChunk { snapshot, offset } => {
                 self.output(
                     Ticket::NONE,
@@ -388,7 +356,7 @@ impl Replica {
                 snapshot,
                 offset,
                 bytes,
-            } => self.chunk(now_ns, from, snapshot, offset, bytes),
+            } => self.on_chunk(now_ns, from, snapshot, offset, bytes),
             Message::Canvass { .. }
             | Message::Prepare { .. }
             | Message::Accept { .. }
@@ -427,7 +395,7 @@ impl Replica {
         }
     }
 
-    /// Up to `slot` it is on record by other means what is decided.
+    /// That everything up to `slot` is decided is on record by other means.
     pub(crate) fn take_back_hint(&mut self, slot: Slot) {
         self.hint = None;
         self.recorded = self.recorded.max(slot);
@@ -439,9 +407,14 @@ impl Replica {
         self.unsynced.len() >= UNSYNCED_MAX
     }
 
-    /// Whether the acceptance of `slot`, or where that is `None` a promise, still waits for the disk. Then so does the answer.
-    pub(crate) fn is_unsynced(&self, slot: Option<Slot>) -> bool {
-        self.unsynced.iter().any(|(_, of)| *of == slot)
+    /// Whether an acceptance of `slot` still waits for the disk. Then so does the answer.
+    pub(crate) fn is_acceptance_unsynced(&self, slot: Slot) -> bool {
+        self.unsynced.iter().any(|(_, of)| *of == Some(slot))
+    }
+
+    /// Whether a promise still waits for the disk. Then so does the answer.
+    pub(crate) fn is_promise_unsynced(&self) -> bool {
+        self.unsynced.iter().any(|(_, of)| of.is_none())
     }
 
     pub(crate) fn index_of(&self, voter: Voter) -> Option<usize> {

@@ -77,7 +77,8 @@ impl Replica {
         }
     }
 
-    pub(crate) fn accept(
+    /// A leader asks to accept `entry`.
+    pub(crate) fn on_accept(
         &mut self,
         now_ns: u64,
         from: Voter,
@@ -96,7 +97,7 @@ impl Replica {
                 Mark::AcceptWithDiskBehind
             });
             if from != self.options.me && ballot >= self.acceptor.promised() {
-                self.commit(now_ns, from, ballot, decided);
+                self.on_commit(now_ns, from, ballot, decided);
             }
             return;
         }
@@ -120,7 +121,7 @@ impl Replica {
             }
             Ok(is_new) => {
                 // An answer that still waits for the disk goes out by itself.
-                let is_answered = !is_new && self.is_unsynced(Some(slot));
+                let is_answered = !is_new && self.is_acceptance_unsynced(slot);
                 if is_new {
                     let entry = entry.clone();
                     let vote = Vote { ballot, entry };
@@ -132,24 +133,28 @@ impl Replica {
                         Mark::AcceptTwice
                     });
                 }
-                let is_own = from == self.options.me;
-                let is_early = if is_own {
-                    planted(Bug::OwnVoteBeforeDurable)
-                } else {
-                    planted(Bug::AcceptedBeforeDurable)
-                };
-                let after = if is_early {
-                    Ticket::NONE
-                } else {
-                    self.last_urgent
-                };
                 if !is_answered {
+                    let after = self.own_acceptance(from);
                     self.send(after, from, Message::Accepted { ballot, slot });
                 }
-                if !is_own {
-                    self.commit(now_ns, from, ballot, decided);
+                if from != self.options.me {
+                    self.on_commit(now_ns, from, ballot, decided);
                 }
             }
+        }
+    }
+
+    /// What an Accepted to that voter rests on: that the acceptance is never forgotten.
+    fn own_acceptance(&self, to: Voter) -> Ticket {
+        let bug = if to == self.options.me {
+            Bug::OwnVoteBeforeDurable
+        } else {
+            Bug::AcceptedBeforeDurable
+        };
+        if planted(bug) {
+            Ticket::NONE
+        } else {
+            self.last_urgent
         }
     }
 
@@ -176,13 +181,14 @@ impl Replica {
                     self.send(self.last_urgent, from, Message::Accepted { ballot, slot });
                 }
                 if !is_own {
-                    self.commit(now_ns, from, ballot, decided);
+                    self.on_commit(now_ns, from, ballot, decided);
                 }
             }
         }
     }
 
-    pub(crate) fn accepted(&mut self, now_ns: u64, index: usize, ballot: Ballot, slot: Slot) {
+    /// A voter accepted; what is chosen by that is decided.
+    pub(crate) fn on_accepted(&mut self, now_ns: u64, index: usize, ballot: Ballot, slot: Slot) {
         let Role::Leader(leader) = &mut self.role else {
             return;
         };
@@ -192,14 +198,13 @@ impl Replica {
         }
         let mut has_advanced = false;
         loop {
-            let slot = self.learner.decided().next();
             let Role::Leader(leader) = &mut self.role else {
                 return;
             };
             let Some(entry) = leader.take_chosen(&self.options.configuration) else {
                 break;
             };
-            self.learn(now_ns, slot, entry);
+            self.learn(now_ns, entry);
             has_advanced = true;
         }
         if has_advanced {
@@ -208,7 +213,7 @@ impl Replica {
     }
 
     /// The leader of `ballot` says that everything up to `decided` is decided; whether it may lead.
-    pub(crate) fn commit(
+    pub(crate) fn on_commit(
         &mut self,
         now_ns: u64,
         from: Voter,
@@ -244,33 +249,30 @@ impl Replica {
                 }
             }
             self.learner.advance();
-            self.decide(now_ns, slot);
+            self.tell_host(now_ns);
         }
         true
     }
 
     /// The next slot is decided to hold `entry`.
-    pub(crate) fn learn(&mut self, now_ns: u64, slot: Slot, entry: Entry) {
-        if self
-            .acceptor
-            .vote(slot)
-            .is_some_and(|vote| vote.entry == entry)
-        {
+    pub(crate) fn learn(&mut self, now_ns: u64, entry: Entry) {
+        let slot = self.decided().next();
+        let vote = self.acceptor.vote(slot);
+        if vote.is_some_and(|vote| vote.entry == entry) {
             self.learner.advance();
         } else {
-            let record = Record::Learned {
-                slot,
-                entry: entry.clone(),
-            };
             if !planted(Bug::LearnedNotRecorded) {
-                self.persist(now_ns, record);
+                let entry = entry.clone();
+                self.persist(now_ns, Record::Learned { slot, entry });
             }
             self.learner.learn(entry);
         }
-        self.decide(now_ns, slot);
+        self.tell_host(now_ns);
     }
 
-    fn decide(&mut self, now_ns: u64, slot: Slot) {
+    /// One more slot is decided: the host is told.
+    fn tell_host(&mut self, now_ns: u64) {
+        let slot = self.decided();
         self.note_decided();
         if planted(Bug::DecidedRecordedBeforeDurable) {
             self.persist(now_ns, Record::Decided(slot));
@@ -335,7 +337,8 @@ impl Replica {
         self.pump(now_ns);
     }
 
-    pub(crate) fn heard(&mut self, now_ns: u64, index: usize, to: Ballot) {
+    /// A voter heard a beat.
+    pub(crate) fn on_heard(&mut self, now_ns: u64, index: usize, to: Ballot) {
         if let Role::Leader(leader) = &mut self.role
             && leader.ballot == to
         {

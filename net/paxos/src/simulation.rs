@@ -1,5 +1,28 @@
 //! What the simulator needs inside: bugs that it can plant, and marks that say which states were reached. Without the
 //! feature `simulation` no bug is ever planted and no mark kept: both are nothing at all.
+//!
+//! Those of the log on disk and of the simulated host are listed here too, since one bug is planted at a time and one set of
+//! marks kept for the whole.
+
+/// An enumeration whose variants have names as text.
+macro_rules! named {
+    ($(#[$of_all:meta])* $all:ident: $($(#[$meta:meta])* $variant:ident = $text:literal),* $(,)?) => {
+        $(#[$of_all])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum $all { $($(#[$meta])* $variant),* }
+
+        impl $all {
+            /// All of them.
+            pub const ALL: &[$all] = &[$($all::$variant),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $($all::$variant => $text),* }
+            }
+        }
+    };
+}
 
 mod bug;
 mod mark;

@@ -8,7 +8,8 @@ use crate::entry::{Entry, Slot};
 use crate::executor::Executor;
 use crate::message::Message;
 use crate::options::Options;
-use crate::replica::{Recovered, Replica, RoleName};
+use crate::recovered::Recovered;
+use crate::replica::{Replica, RoleName};
 use crate::voter::{DiskId, NodeId, Voter};
 
 pub(crate) const ELECTION_NS: u64 = 1_000;

@@ -55,16 +55,11 @@ impl Replica {
     /// A durable snapshot holds everything up to `slot`, which is more than was known to be decided. What was accepted in
     /// those slots, of whatever ballot, may be something else; what was accepted after them counts as before.
     pub(crate) fn skip_to(&mut self, now_ns: u64, slot: Slot) {
-        if self
-            .acceptor
-            .page(Slot::NONE, 0)
-            .0
-            .iter()
-            .any(|(of, _)| *of <= slot)
-        {
+        let first = self.acceptor.first_from(Slot::NONE);
+        if first.is_some_and(|first| first <= slot) {
             reach(Mark::InstalledOverAcceptances);
         }
-        if !self.acceptor.page(slot.next(), 0).0.is_empty() {
+        if self.acceptor.first_from(slot.next()).is_some() {
             reach(Mark::InstalledBelowAcceptances);
         }
         if planted(Bug::AcceptedAboveASnapshotDropped) {
@@ -81,7 +76,7 @@ impl Replica {
     }
 
     /// A piece of a snapshot came.
-    pub(crate) fn chunk(
+    pub(crate) fn on_chunk(
         &mut self,
         now_ns: u64,
         of: Voter,

@@ -6,7 +6,7 @@ use crate::history::{RegisterOperation, RegisterOutcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CallNumber {
     pub(crate) client: usize,
-    /// The how-manieth call of the client.
+    /// Counts the client's calls, from 1.
     pub(crate) number: u64,
 }
 

@@ -17,7 +17,7 @@ pub enum Failure {
 
 /// The kinds of failures, which a command tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FailureKind {
     /// Of [`Failure::Safety`].
     Safety,
     /// Of [`Failure::Liveness`].
@@ -26,27 +26,31 @@ pub enum Kind {
     Crash,
 }
 
-impl Kind {
+impl FailureKind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Safety, Kind::Liveness, Kind::Crash];
+    pub const ALL: [FailureKind; 3] = [
+        FailureKind::Safety,
+        FailureKind::Liveness,
+        FailureKind::Crash,
+    ];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Safety => "safety",
-            Kind::Liveness => "liveness",
-            Kind::Crash => "crash",
+            FailureKind::Safety => "safety",
+            FailureKind::Liveness => "liveness",
+            FailureKind::Crash => "crash",
         }
     }
 }
 
 impl Failure {
     /// Its kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FailureKind {
         match self {
-            Failure::Safety(_) => Kind::Safety,
-            Failure::Liveness(_) => Kind::Liveness,
-            Failure::Crash(_) => Kind::Crash,
+            Failure::Safety(_) => FailureKind::Safety,
+            Failure::Liveness(_) => FailureKind::Liveness,
+            Failure::Crash(_) => FailureKind::Crash,
         }
     }
 

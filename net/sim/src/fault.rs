@@ -65,7 +65,7 @@ classes! {
     /// A write is refused, or takes only a part.
     FailedWrite = "failed-write", 0.01,
     /// There is no room for another file.
-    DiskFull = "disk-full", 0.2,
+    DiskFull = "disk-full", 1.0,
     /// A write lands in another place than asked for.
     Misdirected = "misdirected", 0.2,
     /// The power of several nodes goes at once.

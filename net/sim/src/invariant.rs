@@ -8,13 +8,15 @@ mod durable_first;
 mod one_value_per_ballot;
 mod own_ballots;
 mod promise_kept;
+mod proposals;
 mod safe_proposal;
 mod saved_first;
 mod votes;
 
 use sprag_paxos::{Configuration, Entry, Message, Record, Replica, Slot, Voter};
 
-pub(crate) use votes::Votes;
+use proposals::Proposals;
+use votes::Votes;
 
 /// Something that an invariant looks at.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +45,22 @@ pub(crate) enum Fact<'a> {
     Stepped { replica: &'a Replica },
 }
 
-/// What all of them know together: who votes, and what was voted for, durably.
+/// What all of them know together: who votes, what was voted for, durably, and what was proposed.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) configuration: Configuration,
     pub(crate) votes: Votes,
+    pub(crate) proposals: Proposals,
+}
+
+impl Known {
+    fn new(configuration: Configuration) -> Self {
+        Self {
+            configuration,
+            votes: Votes::default(),
+            proposals: Proposals::default(),
+        }
+    }
 }
 
 /// Something that must always hold.
@@ -81,21 +94,17 @@ pub(crate) struct Invariants {
 
 impl Invariants {
     pub(crate) fn new(configuration: Configuration) -> Self {
-        let votes = Votes::default();
         Self {
-            known: Known {
-                configuration,
-                votes,
-            },
+            known: Known::new(configuration),
             all: vec![
                 Box::new(decided_in_order::DecidedInOrder::default()),
                 Box::new(agreement::Agreement::default()),
                 Box::new(chosen::Chosen),
                 Box::new(durable_first::DurableFirst::default()),
-                Box::new(one_value_per_ballot::OneValuePerBallot::default()),
+                Box::new(one_value_per_ballot::OneValuePerBallot),
                 Box::new(own_ballots::OwnBallots::default()),
                 Box::new(promise_kept::PromiseKept::default()),
-                Box::new(safe_proposal::SafeProposal::default()),
+                Box::new(safe_proposal::SafeProposal),
                 Box::new(saved_first::SavedFirst::default()),
             ],
         }
@@ -107,6 +116,7 @@ impl Invariants {
                 .votes
                 .note(&self.known.configuration, voter, record);
         }
+        self.known.proposals.note(&fact);
         for invariant in &mut self.all {
             invariant.look(&self.known, &fact).map_err(|what| Broken {
                 invariant: invariant.name(),

@@ -31,7 +31,7 @@ mod trace;
 mod weather;
 mod world;
 
-pub use failure::{Failure, Kind};
+pub use failure::{Failure, FailureKind};
 pub use fault::{Class, Strike};
 pub use invariant::Broken;
 pub use plan::{Mix, NODES_MAX};

@@ -42,7 +42,7 @@ pub(crate) struct Tick {
 }
 
 /// A node, up or down.
-#[allow(clippy::struct_excessive_bools)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub(crate) struct Node {
     pub(crate) voter: Voter,
     pub(crate) clock: Clock,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::world::Event;
 
-/// When something is due, the how-manieth it was to be put in, and its place among the events.
+/// When something is due, its number in the order of being put in, and its place among the events.
 type Due = (u64, u64, usize);
 
 /// What is due. The events lie apart: a heap moves what it holds again and again.

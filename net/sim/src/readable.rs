@@ -11,7 +11,7 @@ use crate::trace::Happening;
 /// An event as a line of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The how-manieth of the run, from 1.
+    /// Its number in the run, from 1.
     pub number: u64,
     /// When, of virtual time.
     pub at_ns: u64,

@@ -7,7 +7,7 @@
 //! bug promise-counted-twice    # optional
 //! black-box                    # optional: only what clients see is checked
 //! fails safety: safe proposal  # optional: how it is known to fail
-//! duplication n1-n4 18         # a class, where, and at its how-manieth occasion from 0
+//! duplication n1-n4 18         # a class, where, and at which of its occasions, from 0
 //! crash n0 619
 //! partition net 68
 //! ```
@@ -168,7 +168,7 @@ pub fn bug(name: &str) -> Result<Bug, String> {
 fn strike(word: &str, rest: &str) -> Result<Strike, String> {
     let class: Class = word.parse()?;
     let (site, occasion) = rest.split_once(' ').ok_or_else(|| {
-        format!("`{word}` wants where and at its how-manieth occasion, as in `crash n2 17`")
+        format!("`{word}` wants a place and the number of an occasion there, as in `crash n2 17`")
     })?;
     Ok(Strike {
         class,

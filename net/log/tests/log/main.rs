@@ -3,6 +3,7 @@
 mod conformance;
 mod damaged;
 mod refused;
+mod torn;
 #[macro_use]
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,7 +2,7 @@
 //!
 //! Each model tells how many states it has; see them with `--nocapture`.
 
-mod laws;
+mod invariants;
 mod planted;
 
 use sprag_model::{Bounds, Proposal, Report, explore};

@@ -1,4 +1,4 @@
-//! The models are worth something: planted bugs break laws.
+//! The models are worth something: planted bugs break invariants.
 
 use sprag_model::Bounds;
 use sprag_paxos::simulation::{Bug, plant};
@@ -55,5 +55,5 @@ fn every_planted_bug_in_reach_breaks_a_law() {
             }
         }
     }
-    assert!(missed.is_empty(), "no law is broken by: {missed:?}");
+    assert!(missed.is_empty(), "no invariant is broken by: {missed:?}");
 }

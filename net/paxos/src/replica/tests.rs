@@ -1,7 +1,9 @@
 //! What a voter does as a whole.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::entry::Vote;
+use crate::entry::{Answer, Vote};
 use crate::testing::{ELECTION_NS, Hand, ballot, entry, options, voters};
 
 fn decided(effects: &[Effect]) -> Vec<(u64, Entry)> {

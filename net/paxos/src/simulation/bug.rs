@@ -1,25 +1,11 @@
-//! The bugs that can be planted, each a mistake that somebody made or could make.
+//! The bugs that can be planted, each a mistake that somebody made or could make: in this crate, in the log on disk beneath
+//! it, or in the host that carries out its effects.
 
-macro_rules! bugs {
-    ($($(#[$meta:meta])* $name:ident = $text:literal),* $(,)?) => {
-        /// A bug that can be planted: one condition or line of the code changed. The simulator must find each.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Bug { $($(#[$meta])* $name),* }
+named! {
+    /// A bug that can be planted: one condition or line of the code changed. The simulator must find each. Named as on the
+    /// command line.
+    Bug:
 
-        impl Bug {
-            /// All of them.
-            pub const ALL: &[Bug] = &[$(Bug::$name),*];
-
-            /// Its name on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $(Bug::$name => $text),* }
-            }
-        }
-    };
-}
-
-bugs! {
     /// A promise that comes twice counts for another voter too.
     PromiseCountedTwice = "promise-counted-twice",
     /// A promise of an earlier ballot of the same candidate counts in this one.

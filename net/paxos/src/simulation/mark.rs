@@ -1,25 +1,9 @@
-//! The states of the protocol that the simulator must reach.
+//! The states that the simulator must reach: of the protocol, of the log on disk beneath it, and of its host.
 
-macro_rules! marks {
-    ($($(#[$meta:meta])* $name:ident = $text:literal),* $(,)?) => {
-        /// A state of the protocol worth reaching.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Mark { $($(#[$meta])* $name),* }
+named! {
+    /// A state worth reaching. Named as in reports.
+    Mark:
 
-        impl Mark {
-            /// All of them.
-            pub const ALL: &[Mark] = &[$(Mark::$name),*];
-
-            /// Its name in reports.
-            pub fn name(self) -> &'static str {
-                match self { $(Mark::$name => $text),* }
-            }
-        }
-    };
-}
-
-marks! {
     /// A message came from a voter that the configuration doesn't name.
     Stranger = "a message of a stranger",
     /// A Canvass came of a ballot too low.

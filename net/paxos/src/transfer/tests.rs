@@ -1,7 +1,7 @@
 use super::*;
 use crate::entry::{Answer, Entry, Vote};
 use crate::message::Message;
-use crate::replica::Recovered;
+use crate::recovered::Recovered;
 use crate::testing::{BEAT_NS, ELECTION_NS, Hand, ballot, entry, options, sent, voters};
 
 /// Everything up to slot 9, in three pieces.

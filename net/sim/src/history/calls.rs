@@ -151,7 +151,8 @@ impl<M: Model> History<M> {
         }
         let mut gave_up = None;
         for (key, observed) in keys {
-            match search(&Problem::new(&observed), &mut steps_max.clone()) {
+            let mut steps = steps_max;
+            match search(&Problem::new(&observed), &mut steps) {
                 Found::Order(_) => {}
                 Found::Nothing => {
                     let violation = explain(key, &self.calls, &observed, steps_max);

@@ -31,7 +31,7 @@ pub(super) enum Found {
     GaveUp,
 }
 
-/// Looks for an order. Takes what it uses from `steps`, and gives up when that is nought.
+/// Looks for an order. Takes what it uses from `steps`, and gives up when that is 0.
 pub(super) fn search<M: Model>(problem: &Problem<M>, steps: &mut u64) -> Found {
     let mut place = Place::new(problem);
     let mut cache = HashSet::new();
@@ -168,7 +168,7 @@ impl<'a, M: Model> Place<'a, M> {
     }
 
     /// What is placed, in as few words as tell it from any other: the first missing one's word and those after it up to
-    /// the last that isn't nought, then how many of each class.
+    /// the last that isn't 0, then how many of each class.
     fn key(&self, state: &M::State) -> Box<[u64]> {
         let start = self.first / 64;
         let end = self

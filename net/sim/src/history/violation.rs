@@ -56,7 +56,8 @@ pub(super) fn explain<M: Model>(
     while explained + 1 < unexplained {
         let middle = usize::midpoint(explained, unexplained);
         let part = up_to(observed, responses[middle - 1].0);
-        match search(&Problem::new(&part), &mut steps_max.clone()) {
+        let mut steps = steps_max;
+        match search(&Problem::new(&part), &mut steps) {
             Found::Order(order) => (explained, prefix) = (middle, Some(order)),
             Found::GaveUp => (explained, prefix) = (middle, None),
             Found::Nothing => unexplained = middle,

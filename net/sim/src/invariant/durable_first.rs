@@ -137,7 +137,6 @@ mod tests {
     use sprag_paxos::{Configuration, DiskId, NodeId, Options, Recovered, Replica};
 
     use super::*;
-    use crate::invariant::Votes;
 
     #[test]
     fn what_a_voter_starts_with_is_durable_and_what_comes_later_is_not_before_it_is_said() {
@@ -146,11 +145,7 @@ mod tests {
             disk: DiskId(7),
         };
         let configuration = Configuration::new(vec![voter]).unwrap();
-        let votes = Votes::default();
-        let known = Known {
-            configuration: configuration.clone(),
-            votes,
-        };
+        let known = Known::new(configuration.clone());
         let ballot = |round| Ballot { round, voter };
         let options = Options {
             me: voter,

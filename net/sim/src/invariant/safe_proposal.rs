@@ -1,17 +1,10 @@
 //! Once an entry is chosen in a ballot, no higher ballot proposes another.
 
-use std::collections::BTreeMap;
-
-use sprag_paxos::{Ballot, Entry, Message, Record, Slot};
-
-use super::{Fact, Invariant, Known};
+use super::{Fact, Invariant, Known, proposals};
 use crate::readable;
 
-#[derive(Debug, Default)]
-pub(super) struct SafeProposal {
-    /// By slot and ballot, what was proposed last.
-    proposed: BTreeMap<(Slot, Ballot), Entry>,
-}
+#[derive(Debug)]
+pub(super) struct SafeProposal;
 
 impl Invariant for SafeProposal {
     fn name(&self) -> &'static str {
@@ -23,39 +16,17 @@ impl Invariant for SafeProposal {
     }
 
     fn look(&mut self, known: &Known, fact: &Fact<'_>) -> Result<(), String> {
-        let slot = match *fact {
-            Fact::Sent {
-                message:
-                    Message::Accept {
-                        ballot,
-                        slot,
-                        entry,
-                        ..
-                    },
-                ..
-            } => {
-                let proposed = self.proposed.entry((*slot, *ballot));
-                let proposed = proposed.or_insert_with(|| entry.clone());
-                if proposed != entry {
-                    *proposed = entry.clone();
-                }
-                *slot
-            }
-            Fact::Durable {
-                record: Record::Accepted { slot, .. },
-                ..
-            } => *slot,
-            _ => return Ok(()),
+        // Either may come first: the proposal, or the vote by which something is chosen in a lower ballot.
+        let Some((slot, ..)) = proposals::shown(fact) else {
+            return Ok(());
         };
         let Some((ballot, chosen)) = known.votes.chosen(slot) else {
             return Ok(());
         };
-        let mut proposed = self
-            .proposed
-            .range((slot, *ballot)..(slot.next(), Ballot::NONE));
+        let mut proposed = known.proposals.from(slot, *ballot);
         match proposed.find(|(_, entry)| *entry != chosen) {
             None => Ok(()),
-            Some(((_, higher), entry)) => Err(format!(
+            Some((higher, entry)) => Err(format!(
                 "{slot} is chosen {} in {ballot}, and {higher} proposes {}",
                 readable::entry(chosen),
                 readable::entry(entry)

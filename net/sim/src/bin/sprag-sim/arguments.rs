@@ -108,6 +108,11 @@ impl Arguments {
         self.jobs.map_or_else(cores, |jobs| jobs as usize)
     }
 
+    /// The bugs that a chore is about: the one that is named, else all.
+    pub(crate) fn bugs(&self) -> Vec<Bug> {
+        self.bug.map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug])
+    }
+
     pub(crate) fn setup(&self) -> Setup {
         Setup {
             mix: self.faults.clone(),

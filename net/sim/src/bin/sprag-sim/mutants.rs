@@ -45,9 +45,7 @@ impl Hunt {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verdict> {
-    let bugs = arguments
-        .bug
-        .map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
+    let bugs = arguments.bugs();
     let (inside, outside) = hunts(arguments, &bugs)?;
     let needs = arguments
         .matrix

@@ -30,9 +30,7 @@ const SEEDS_EASY: u64 = 500;
 const SEEDS_MAX: u64 = 10_000;
 
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verdict> {
-    let bugs = arguments
-        .bug
-        .map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
+    let bugs = arguments.bugs();
     let count = bugs.len() as u64;
     let (mut failed, mut missing) = (0, 0);
     let work = |number: u64| {

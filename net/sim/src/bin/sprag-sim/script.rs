@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::verdict::Verdict;
 
 /// How many of the last events are shown.
-const EVENTS_MAX: u64 = 60000;
+const EVENTS_MAX: u64 = 60;
 
 pub(crate) fn run(path: &Path, out: &mut dyn Write) -> io::Result<Verdict> {
     let report = show(out, &read(path)?)?;

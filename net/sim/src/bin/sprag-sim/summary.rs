@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use sprag_paxos::simulation::Mark;
-use sprag_sim::{Kind, Mix, Report, Setup, Tally};
+use sprag_sim::{FailureKind, Mix, Report, Setup, Tally};
 
 use crate::table::{Table, percent};
 use crate::verdict::Verdict;
@@ -24,7 +24,7 @@ pub(crate) struct Summary {
     /// Whether all faults are on and no bug is planted: what isn't reached then never is.
     is_default: bool,
     seeds: u64,
-    failed: [u64; Kind::ALL.len()],
+    failed: [u64; FailureKind::ALL.len()],
     events: Numbers,
     lasted_ms: Numbers,
     elections: Numbers,
@@ -47,7 +47,7 @@ impl Summary {
             from,
             is_default,
             seeds: 0,
-            failed: [0; Kind::ALL.len()],
+            failed: [0; FailureKind::ALL.len()],
             events: Vec::new(),
             lasted_ms: Vec::new(),
             elections: Vec::new(),
@@ -104,7 +104,7 @@ impl Summary {
         for lack in &lacks {
             writeln!(out, "{lack}")?;
         }
-        let kinds = Kind::ALL.iter().zip(self.failed);
+        let kinds = FailureKind::ALL.iter().zip(self.failed);
         let verdict = kinds
             .filter(|(_, count)| *count > 0)
             .map(|(kind, _)| Verdict::from(*kind))
@@ -114,7 +114,7 @@ impl Summary {
             } else {
                 Verdict::TooRough
             });
-        let failed: Vec<String> = Kind::ALL
+        let failed: Vec<String> = FailureKind::ALL
             .iter()
             .zip(self.failed)
             .map(|(kind, count)| format!("{} {count}", kind.name()))
@@ -167,7 +167,7 @@ impl Summary {
     }
 
     fn print_deaths(&self, out: &mut dyn Write) -> io::Result<()> {
-        let roles = Tally::roles().map(|stage| format!(">{stage}"));
+        let roles = Tally::roles().map(|role| format!(">{role}"));
         let head: Vec<String> = ["died before".to_owned()]
             .into_iter()
             .chain(roles)
@@ -203,9 +203,9 @@ impl Summary {
             }
         }
         for (point, row) in Tally::points().zip(&self.deaths) {
-            for (stage, count) in Tally::roles().zip(row) {
-                if *count == 0 && Tally::is_wanted(point, stage) {
-                    lacks.push(format!("No node died before {point}, {stage}."));
+            for (role, count) in Tally::roles().zip(row) {
+                if *count == 0 && Tally::is_wanted(point, role) {
+                    lacks.push(format!("No node died before {point}, {role}."));
                 }
             }
         }

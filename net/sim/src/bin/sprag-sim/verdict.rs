@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sprag_sim::Kind;
+use sprag_sim::FailureKind;
 
 /// What the exit code says. Where several hold, the least of them by this order of listing is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,12 +56,12 @@ impl Verdict {
     }
 }
 
-impl From<Kind> for Verdict {
-    fn from(kind: Kind) -> Self {
+impl From<FailureKind> for Verdict {
+    fn from(kind: FailureKind) -> Self {
         match kind {
-            Kind::Safety => Verdict::Safety,
-            Kind::Liveness => Verdict::Liveness,
-            Kind::Crash => Verdict::Crash,
+            FailureKind::Safety => Verdict::Safety,
+            FailureKind::Liveness => Verdict::Liveness,
+            FailureKind::Crash => Verdict::Crash,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use fastrand::Rng;
 
-use super::super::{Decree, Issuer, Register, Verdict};
+use super::super::{Issuer, Register, Verdict};
+use super::decree::Decree;
 use super::history;
 use super::random::{Chance, Shape, bend, run};
 

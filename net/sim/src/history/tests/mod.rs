@@ -1,5 +1,6 @@
 //! The checker, checked: against histories that others published, and against a search that leaves nothing out.
 
+mod decree;
 mod long;
 mod objects;
 mod oracle;

@@ -1,9 +1,9 @@
 //! Histories that others have judged, each with its source.
 
 use super::super::{
-    Cell, Decree, DecreeOperation, Issuer, Model, NextToken, Register, RegisterOperation,
-    RegisterOutcome, Verdict,
+    Cell, Issuer, Model, NextToken, Register, RegisterOperation, RegisterOutcome, Verdict,
 };
+use super::decree::{Decree, DecreeOperation};
 use super::objects::{Plain, PlainOperation, PlainOutcome, Queue, QueueOperation};
 use super::oracle::is_linearizable;
 use super::{Row, history, open, row};

@@ -6,9 +6,10 @@ use std::mem::discriminant;
 use fastrand::Rng;
 
 use super::super::{
-    Call, Cell, Decree, DecreeOperation, Fate, Issuer, Model, NextToken, Register,
-    RegisterOperation, RegisterOutcome, Verdict,
+    Call, Cell, Fate, Issuer, Model, NextToken, Register, RegisterOperation, RegisterOutcome,
+    Verdict,
 };
+use super::decree::{Decree, DecreeOperation};
 use super::objects::{Plain, PlainOperation, PlainOutcome, Queue, QueueOperation};
 use super::oracle::{is_an_order, is_linearizable, is_linearizable_remembering};
 use super::{Row, history};

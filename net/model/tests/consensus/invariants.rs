@@ -1,4 +1,4 @@
-//! The core breaks no law.
+//! The core breaks no invariant.
 
 use sprag_paxos::simulation::{Mark, reached};
 
@@ -8,7 +8,7 @@ use super::{bounds, go};
 fn two_slots_are_decided_though_the_leader_crashes() {
     let report = go("leader crashes", &bounds([1, 0, 0], [1, 0, 0], &[(0, "a")]));
     if let Some(counterexample) = &report.counterexample {
-        panic!("a law is broken:\n{counterexample}");
+        panic!("an invariant is broken:\n{counterexample}");
     }
     assert_eq!(
         report.decided_by_all, 2,

@@ -1,14 +1,14 @@
-//! One decree: decided once.
+//! One decree: decided once. An object with every claim of a [`Model`] that makes a search fast.
 
-use super::{Known, Model};
+use super::super::{Known, Model};
 
 /// A single-decree consensus object: the first value proposed is decided, and everyone is told that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decree;
+pub(super) struct Decree;
 
 /// What a client asks of a [`Decree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecreeOperation {
+pub(super) enum DecreeOperation {
     /// Decides this value unless one is decided; the outcome is the decided one. Each value is proposed once.
     Propose(u64),
     /// The outcome is the decided value, or `None`.

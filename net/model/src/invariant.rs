@@ -7,18 +7,18 @@ use sprag_paxos::{Ballot, Configuration, Entry, Message, Phase, Slot, Voter, Vot
 use crate::letter::Letters;
 use crate::node::Node;
 
-/// A law that is broken.
+/// An invariant that is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Which.
-    pub law: &'static str,
+    pub invariant: &'static str,
     /// How.
     pub what: String,
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.law, self.what)
+        write!(f, "{}: {}", self.invariant, self.what)
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn promise_kept(node: &Node, letters: &Letters) -> Result<(), Broken>
         return Ok(());
     }
     Err(Broken {
-        law: "promise kept",
+        invariant: "promise kept",
         what: format!("{told} was promised, now it is {}", node.promised()),
     })
 }
@@ -95,7 +95,7 @@ pub(crate) fn own_word(
             let told = told(node, letters);
             if *ballot < told {
                 return Err(Broken {
-                    law: "promise kept",
+                    invariant: "promise kept",
                     what: format!("{me} promised {told}, and sends {message:?}"),
                 });
             }
@@ -121,7 +121,7 @@ pub(crate) fn own_word(
                 .map(|number| &letters.get(*number).message);
             if ballot.voter != me || sent.any(is_other) {
                 return Err(Broken {
-                    law: "one value per ballot",
+                    invariant: "one value per ballot",
                     what: format!("{me} sends {message:?}, which isn't the ballot's only value"),
                 });
             }
@@ -182,7 +182,7 @@ impl<'a> Chosen<'a> {
         other.map_or(Ok(()), |pair| {
             let what = format!("{:?} is chosen, and {:?} too", pair[0], pair[1]);
             Err(Broken {
-                law: "agreement",
+                invariant: "agreement",
                 what,
             })
         })
@@ -191,7 +191,7 @@ impl<'a> Chosen<'a> {
     /// What is said to be decided is chosen; what is proposed leaves what is chosen in a lower ballot as it is. (The same,
     /// section 2.2: P2b.)
     pub(crate) fn allows(&self, claim: &Claim) -> Result<(), Broken> {
-        let (law, is_true) = match claim {
+        let (invariant, is_true) = match claim {
             Claim::Decided { slot, entry } => (
                 "decided is chosen",
                 self.0
@@ -217,6 +217,6 @@ impl<'a> Chosen<'a> {
             return Ok(());
         }
         let what = format!("{claim:?}, where what is chosen is {:?}", self.0);
-        Err(Broken { law, what })
+        Err(Broken { invariant, what })
     }
 }

@@ -1,10 +1,13 @@
-//! How often appending and syncing ask for memory: counted, so that it is the same on every machine.
+//! How often consensus and its log ask for memory: counted, so that it is the same on every machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use sprag_benches::consensus::{BATCH, Cluster, batch};
 use sprag_log::{ClusterId, Identity, Log, LogOptions, RealDisk};
 use sprag_paxos::{Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
+
+const BATCHES: usize = 1024;
 
 /// The system's allocator, which counts what this thread asks of it.
 struct Counting;
@@ -42,7 +45,29 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn a_batch_asks_for_memory_once_to_be_synced_and_never_to_be_appended() {
+fn three_replicas_allocate_once_for_a_batch_of_64_commands() {
+    let mut cluster = Cluster::elected().expect("the first replica leads");
+    let batch = batch();
+    for _ in 0..BATCHES {
+        cluster.commit(&batch).expect("it still leads");
+    }
+    let before = ASKED.get();
+    for _ in 0..BATCHES {
+        cluster.commit(&batch).expect("it still leads");
+    }
+    let allocations = ASKED.get() - before;
+    assert_eq!(cluster.decided(), 2 * BATCHES * BATCH);
+    // The bytes of each entry, once for all three replicas; and now and then more room in one of their logs.
+    let batches = BATCHES as u64;
+    assert!(
+        (batches..=batches + 3).contains(&allocations),
+        "{allocations} allocations for {batches} batches: {} per command, of at most 0.2",
+        allocations as f64 / (BATCHES * BATCH) as f64
+    );
+}
+
+#[test]
+fn a_batch_of_the_log_asks_for_memory_once_to_be_synced_and_never_to_be_appended() {
     let directory = tempfile::tempdir().unwrap();
     let disk = RealDisk::open(directory.path()).unwrap();
     let options = LogOptions {

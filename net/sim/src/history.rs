@@ -15,7 +15,6 @@
 //! and its outcome is anything. One that certainly never ran is left out.
 
 mod calls;
-mod decree;
 mod issuer;
 mod model;
 mod problem;
@@ -26,7 +25,6 @@ mod tests;
 mod violation;
 
 pub use calls::{Call, CallId, Fate, History, Verdict};
-pub use decree::{Decree, DecreeOperation};
 pub use issuer::{Issuer, NextToken};
 pub use model::{Known, Model};
 pub use register::{Cell, Register, RegisterOperation, RegisterOutcome};
