@@ -178,6 +178,12 @@ pub struct DiskError {
 }
 
 impl DiskError {
+    /// Whether nothing was done for want of room. Of a sync that is no answer: what was to be synced is unknown.
+    pub(crate) fn is_want_of_room(&self) -> bool {
+        let is_sync = matches!(self.operation, Operation::Sync | Operation::SyncDirectory);
+        self.fault == Fault::Full && !is_sync
+    }
+
     /// The refusal of `operation` on `file`.
     pub fn new(operation: Operation, file: impl Into<String>, fault: Fault) -> DiskError {
         DiskError {

@@ -103,7 +103,7 @@ impl<D: Disk> Opening<D> {
             stopped: None,
         };
         let recovered = log.recovered()?;
-        if recovered.state.decided < log.decided && !planted(Bug::DecidedNotTakenBack) {
+        if recovered.state.decided < log.decided {
             reach(Mark::DecidedTakenBack);
             log.take_back_decided(recovered.state.decided)?;
         }
@@ -198,7 +198,8 @@ impl<D: Disk> Log<D> {
                 None => None,
             };
             let is_accepted = matches!(answer, Answer::Accepted(_)) && held.learned.is_none();
-            let is_known = !held.is_unread && (learned.is_some() || is_accepted);
+            let is_read = !held.is_unread || planted(Bug::UnreadTakenForDecided);
+            let is_known = is_read && (learned.is_some() || is_accepted);
             // Where something is lost, it may have been what came last.
             let is_next = slot == state.decided.next() && vote.lost == Ballot::NONE;
             if is_next && is_known && slot <= self.decided {

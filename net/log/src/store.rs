@@ -18,6 +18,18 @@ struct Waiting {
     position: Option<Position>,
 }
 
+/// So many records, or bytes of them, are written at the latest, though nothing waits for them.
+const UNWRITTEN_MAX: usize = 1024;
+const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
+
+fn payload_bytes(record: &Record) -> usize {
+    match record {
+        Record::Accepted { vote, .. } => vote.entry.bytes(),
+        Record::Learned { entry, .. } => entry.bytes(),
+        Record::Promised(_) | Record::Decided(_) | Record::Trimmed(_) => 0,
+    }
+}
+
 /// A log, and the tickets of what is to be written to it.
 ///
 /// What comes while a sync is under way waits for the next, and is then written in one batch: so of two batches in the
@@ -27,9 +39,11 @@ pub struct Store<D: Disk> {
     log: Log<D>,
     /// Not written yet.
     records: Vec<Record>,
+    /// What those hold, about.
+    unwritten_bytes: usize,
     waiting: VecDeque<Waiting>,
     durable: Ticket,
-    /// Something that isn't durable is waited for, and no sync that covers it has begun.
+    /// Something that isn't durable is waited for, or there is much of it, and no sync that covers it has begun.
     wants_sync: bool,
 }
 
@@ -39,6 +53,7 @@ impl<D: Disk> Store<D> {
         Self {
             log,
             records: Vec::new(),
+            unwritten_bytes: 0,
             waiting: VecDeque::new(),
             durable: Ticket::NONE,
             wants_sync: false,
@@ -55,7 +70,10 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// As [`Log::promise`]. The ticket is then never reported, and so is none after it.
     pub fn persist(&mut self, ticket: Ticket, record: Record) -> Result<(), LogError> {
-        self.wants_sync |= record.is_urgent();
+        self.unwritten_bytes += payload_bytes(&record);
+        let is_much =
+            self.records.len() >= UNWRITTEN_MAX || self.unwritten_bytes >= UNWRITTEN_BYTES_MAX;
+        self.wants_sync |= record.is_urgent() || is_much;
         let is_promise = match &record {
             Record::Promised(ballot) => {
                 self.log.promise(*ballot)?;
@@ -81,6 +99,11 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
+    /// Whether [`begin_sync`](Self::begin_sync) has something to write.
+    pub fn wants_sync(&self) -> bool {
+        self.wants_sync
+    }
+
     /// Everything up to this ticket is durable.
     pub fn durable(&self) -> Ticket {
         self.durable
@@ -101,6 +124,7 @@ impl<D: Disk> Store<D> {
         let appended = self.append(&records, self.log.room_for(&records));
         records.drain(..(self.log.appended().0 - before.0) as usize);
         self.wants_sync = !records.is_empty();
+        self.unwritten_bytes = records.iter().map(payload_bytes).sum();
         self.records = records;
         match appended {
             Err(LogError::Busy(_)) => Ok(None),

@@ -61,7 +61,7 @@ impl<D: Disk> Upkeep<D> {
             Err(error) => Outcome::Failed(error),
             Ok(()) => match self.prepare() {
                 Ok(ready) => Outcome::Done(ready),
-                Err(error) if error.fault == Fault::Full => {
+                Err(error) if error.is_want_of_room() => {
                     // Half a segment would keep what is missing elsewhere.
                     let _ = self.disk.remove(SPARE);
                     Outcome::Full(error)

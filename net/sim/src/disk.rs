@@ -104,7 +104,7 @@ impl NodeDisk {
         self.is_cut.set(false);
     }
 
-    /// Some sectors go bad, anywhere, or the first of what was written last.
+    /// Some sectors go bad: the first of what was written last, and any others.
     pub(crate) fn rot(&self, chance: Chance) {
         if matches!(self.damage.get(), Damaged::Astray(_)) {
             return;
@@ -118,7 +118,8 @@ impl NodeDisk {
             // The later the likelier.
             let among = chance.of(6).below(written.len() as u64) + 1;
             let last = written.get(chance.of(1).below(among) as usize);
-            let (file, sector) = match (chance.of(5).below(2), last, anywhere) {
+            // Only one: the others would be of the other traces of the same.
+            let (file, sector) = match (number, last, anywhere) {
                 (0, Some((file, offset, bytes)), _) => {
                     let byte = offset + chance.of(2).below((*bytes).min(SECTOR_BYTES));
                     (file, byte / self.sector_bytes as u64)

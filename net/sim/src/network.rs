@@ -32,6 +32,7 @@ struct Parting {
 }
 
 /// What a fault did to the links.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Disturbance {
     /// The nodes whose bit is set are apart from the others.
     Parted { group: u16, for_ns: u64 },
@@ -99,12 +100,11 @@ impl Network {
 
     /// How much later than a message its copy comes: soon after it, or under another leader.
     fn late_ns(&self, chance: Chance) -> u64 {
-        match chance.of(1).below(2) {
-            0 => chance.of(2).below(self.latency_ns),
-            _ => {
-                let (least_ns, most_ns) = (self.election_ns / 2, 16 * self.election_ns);
-                chance.of(2).log_uniform(least_ns, most_ns)
-            }
+        if chance.of(1).below(2) == 0 {
+            chance.of(2).below(self.latency_ns)
+        } else {
+            let (least_ns, most_ns) = (self.election_ns / 2, 16 * self.election_ns);
+            chance.of(2).log_uniform(least_ns, most_ns)
         }
     }
 

@@ -140,7 +140,11 @@ impl World {
             return Ok(());
         };
         match snapshots.chunk(asked, bytes_max) {
-            Ok(None) => Ok(()),
+            Ok(None) => {
+                // The last one can't be read any more: whoever asks for it gets the next.
+                self.save(node, 1);
+                Ok(())
+            }
             Ok(Some(chunk)) => {
                 let message = Message::Chunk {
                     snapshot: chunk.snapshot,
@@ -198,10 +202,13 @@ mod tests {
     /// The states that a seed's machines went through where no fault strikes and each node takes a snapshot after so many
     /// slots.
     fn states(seed: u64, snapshot_slots: u64) -> (Vec<u64>, u64) {
-        let plan = Plan {
+        let mut plan = Plan {
             snapshot_slots,
             ..Plan::new(seed, &Mix::none(), None)
         };
+        // For no other reason.
+        plan.log.segments_max = usize::MAX;
+        plan.log.slots_max = usize::MAX;
         let faults = Faults::scripted(Chance::new(seed), &[]);
         let mut world = World::new(seed, plan, faults, true, None);
         world.run(EVENTS_MAX).unwrap();

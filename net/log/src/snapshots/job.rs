@@ -3,7 +3,7 @@
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 use sprag_paxos::{Slot, Snapshot};
 
-use crate::disk::{Disk, DiskError, DiskFile, Fault};
+use crate::disk::{Disk, DiskError, DiskFile};
 use crate::identity::ClusterId;
 use crate::snapshots::file::{self, Header, INCOMING, NEW, Stored};
 
@@ -124,7 +124,7 @@ fn name<D: Disk>(
             let stored = Stored::new(header, file, &content);
             Ok(Outcome::Durable(stored, content))
         }
-        Err(error) if error.fault == Fault::Full => {
+        Err(error) if error.is_want_of_room() => {
             // Half a snapshot would keep what is missing elsewhere.
             file::remove(disk, from)?;
             Ok(Outcome::NoRoom(error))

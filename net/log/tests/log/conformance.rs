@@ -388,6 +388,20 @@ pub(crate) fn a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes<
     );
 }
 
+pub(crate) fn what_nobody_waits_for_is_written_once_there_is_much_of_it<D: Disk>(disk: &D) {
+    for (bytes, expected) in [(0, 1_025), (8_000, 132)] {
+        Log::wipe(disk).unwrap();
+        let (log, _) = made(disk);
+        let mut store = Store::new(log);
+        let learn = |slot| learned(slot, &vec![1; bytes]);
+        let mut slots = (1..).take_while(|slot| {
+            store.persist(Ticket(*slot), learn(*slot)).unwrap();
+            !store.wants_sync()
+        });
+        assert_eq!(slots.by_ref().count() + 1, expected, "{bytes}");
+    }
+}
+
 pub(crate) fn what_is_trimmed_stays_decided<D: Disk>(disk: &D) {
     let decided = |slot| Record::Decided(Slot(slot));
     let trim = |slot| Record::Trimmed(Slot(slot));

@@ -44,6 +44,7 @@ on_every_disk!(
     a_trim_counts_for_what_comes_after_it_in_its_batch,
     what_makes_room_is_taken_by_a_full_log_with_all_that_waits_beside_it,
     a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes,
+    what_nobody_waits_for_is_written_once_there_is_much_of_it,
     what_is_trimmed_stays_decided,
     a_sync_covers_what_was_appended_before_it_began,
     while_the_next_segment_is_made_elsewhere_a_full_one_waits,

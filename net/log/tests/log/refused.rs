@@ -76,6 +76,18 @@ fn a_disk_without_room_for_another_segment_is_told_before_anything_is_written() 
 }
 
 #[test]
+fn a_sync_that_found_no_room_has_failed_like_any_other() {
+    for operation in [Operation::Sync, Operation::SyncDirectory] {
+        let disk = SimulatedDisk::new(512, NoFaults);
+        let (mut log, _) = made(&disk);
+        disk.set_faults(Refuse(operation, Fault::Full));
+        let error = log.upkeep().unwrap_err();
+        assert!(matches!(error, LogError::Disk(_)), "{error}");
+        assert!(log.stopped().is_some());
+    }
+}
+
+#[test]
 fn a_disk_that_refuses_is_not_opened_and_says_why() {
     for fault in [Fault::ReadOnly, Fault::Permission, Fault::Full] {
         let disk = SimulatedDisk::new(512, NoFaults);

@@ -70,8 +70,8 @@ named! {
     BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
     /// A record that can't be read in the middle of the log is taken for its end.
     CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
-    /// What can't be read any more stays on record as decided.
-    DecidedNotTakenBack = "decided-not-taken-back",
+    /// Where what is decided can't be read any more, what was accepted there before is taken for it.
+    UnreadTakenForDecided = "unread-taken-for-decided",
     /// A record that was never synced counts as one that may have been told of: a cluster that lost its power all at once
     /// waits for it for ever.
     TornTakenForUnknown = "torn-taken-for-unknown",
