@@ -1,0 +1,246 @@
+//! How a cluster is founded: its nodes learn each other's disks, bind themselves to deciding together, and vote only once
+//! all have.
+//!
+//! ```text
+//!                every node's disk is known             every one of them says that it is bound to the same
+//!    unbound ────────────────────────────────► bound ──────────────────────────────────────────────────────► founded
+//! ```
+//!
+//! Both steps are durable before anything is said of them. A disk binds itself once, so of two sets of voters that differ
+//! at most one is ever founded: each voter of that one is bound to it. A node whose disk was lost has another disk, to
+//! which nobody is bound, and so no vote. From then on who votes is the log's business.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+use rapidhash::v3::rapidhash_v3;
+use sprag_log::{ClusterId, Disk, DiskError, DiskFile, Fault};
+use sprag_paxos::{Configuration, NodeId, Voter};
+
+use crate::peer_message::decode_voters;
+use crate::wire;
+
+const FILE: &str = "voters";
+const FILE_NEW: &str = "voters.new";
+
+/// The most that the file can have: a checksum, and the voters.
+const FILE_BYTES_MAX: u64 = 4_096;
+const CHECKSUM_BYTES: usize = 8;
+
+/// The file's content, after its checksum.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct Content {
+    #[prost(fixed64, tag = "1")]
+    cluster: u64,
+    #[prost(message, required, tag = "2")]
+    me: wire::Voter,
+    #[prost(message, repeated, tag = "3")]
+    voters: Vec<wire::Voter>,
+    #[prost(bool, tag = "4")]
+    is_founded: bool,
+}
+
+/// Why a node can't take part.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FoundingError {
+    /// The disk refused.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The file with the voters can't be read, or is of another disk.
+    #[error("the file `voters` in the data directory {0}; restore it, or give the node's disk up")]
+    File(&'static str),
+    /// The others decide with another disk of this node.
+    #[error(
+        "node {node} is known to node {of} by disk {known:x}, and has disk {own:x}: what was promised on a lost disk is forgotten, so another has no vote; restore the disk"
+    )]
+    Stranger {
+        /// This node.
+        node: u16,
+        /// Who knows it.
+        of: u16,
+        /// By which disk; 0 if by none.
+        known: u64,
+        /// The disk that it has.
+        own: u64,
+    },
+    /// Two nodes bound themselves to deciding with different voters, so the cluster can never be founded.
+    #[error(
+        "node {of} is bound to other voters than this one, so this cluster can never be founded; nothing was decided yet: empty the data directory of every node, then start them"
+    )]
+    Torn {
+        /// The other.
+        of: u16,
+    },
+}
+
+/// How far a node has come.
+#[derive(Debug)]
+pub(crate) struct Founding {
+    cluster: ClusterId,
+    me: Voter,
+    /// Who founds: each node, and its disk once that is known.
+    nodes: BTreeMap<NodeId, Option<Voter>>,
+    /// The voters that this node is bound to, ascending; none yet.
+    bound: Vec<Voter>,
+    /// Who has said that it is bound to the same.
+    agreed: Vec<NodeId>,
+    is_founded: bool,
+}
+
+impl Founding {
+    /// As the disk has it.
+    pub(crate) fn open<D: Disk>(
+        disk: &D,
+        cluster: ClusterId,
+        me: Voter,
+        others: impl Iterator<Item = NodeId>,
+    ) -> Result<Self, FoundingError> {
+        let mut nodes: BTreeMap<_, _> = others.map(|node| (node, None)).collect();
+        nodes.insert(me.node, Some(me));
+        let mut founding = Self {
+            cluster,
+            me,
+            nodes,
+            bound: Vec::new(),
+            agreed: Vec::new(),
+            is_founded: false,
+        };
+        match disk.open(FILE) {
+            Err(error) if error.fault == Fault::NotFound => {}
+            Err(error) => return Err(error.into()),
+            Ok(file) => founding.read(&file)?,
+        }
+        Ok(founding)
+    }
+
+    /// Goes as far as what is known allows; whether there is something new to tell.
+    pub(crate) fn go_on<D: Disk>(&mut self, disk: &D) -> Result<bool, FoundingError> {
+        let mut is_news = false;
+        if self.bound.is_empty() {
+            let known: Option<Vec<Voter>> = self.nodes.values().copied().collect();
+            let Some(voters) = known else {
+                return Ok(false);
+            };
+            self.bound = voters;
+            self.write(disk)?;
+            is_news = true;
+        }
+        let has_agreed = |voter: &Voter| *voter == self.me || self.agreed.contains(&voter.node);
+        if !self.is_founded && self.bound.iter().all(has_agreed) {
+            self.is_founded = true;
+            self.write(disk)?;
+            is_news = true;
+        }
+        Ok(is_news)
+    }
+
+    /// Another node told who it is and what it is bound to.
+    pub(crate) fn heard(&mut self, voter: Voter, bound: &[Voter]) -> Result<(), FoundingError> {
+        let of = voter.node;
+        if bound.is_empty() {
+            if self.bound.is_empty()
+                && let Some(known) = self.nodes.get_mut(&of)
+            {
+                *known = Some(voter);
+            }
+            return Ok(());
+        }
+        let known = bound.iter().find(|other| other.node == self.me.node);
+        if known != Some(&self.me) {
+            return Err(FoundingError::Stranger {
+                node: self.me.node.0,
+                of: of.0,
+                known: known.map_or(0, |voter| voter.disk.0),
+                own: self.me.disk.0,
+            });
+        }
+        if self.bound.is_empty() {
+            // Whom that one has heard of, this one need not hear.
+            for voter in bound {
+                if let Some(known) = self.nodes.get_mut(&voter.node) {
+                    *known = Some(*voter);
+                }
+            }
+            return Ok(());
+        }
+        if self.bound == bound {
+            self.agreed.push(of);
+        } else if !self.is_founded && self.bound.contains(&voter) {
+            return Err(FoundingError::Torn { of: of.0 });
+        }
+        Ok(())
+    }
+
+    /// What this node tells of itself.
+    pub(crate) fn hello(&self) -> wire::PeerFrame {
+        let hello = wire::PeerHello {
+            version: wire::VERSION,
+            cluster: self.cluster.0,
+            voter: self.me.into(),
+            bound: self.bound.iter().copied().map(Into::into).collect(),
+        };
+        wire::PeerFrame {
+            kind: Some(wire::PeerKind::Hello(hello)),
+        }
+    }
+
+    /// Who votes, once that is founded.
+    pub(crate) fn voters(&self) -> Option<&[Voter]> {
+        self.is_founded.then_some(&self.bound)
+    }
+
+    fn read(&mut self, file: &impl DiskFile) -> Result<(), FoundingError> {
+        let length = file.length()?;
+        if length < CHECKSUM_BYTES as u64 || length > FILE_BYTES_MAX {
+            return Err(FoundingError::File("has no length of such a file"));
+        }
+        let mut bytes = vec![0; length as usize];
+        file.read(0, &mut bytes)?;
+        let (sum, content) = bytes.split_at(CHECKSUM_BYTES);
+        if sum != rapidhash_v3(content).to_le_bytes() {
+            return Err(FoundingError::File("is damaged"));
+        }
+        let damaged = FoundingError::File("is of another version");
+        let Ok(content) = Content::decode(content) else {
+            return Err(damaged);
+        };
+        let Ok(voters) = decode_voters(&content.voters) else {
+            return Err(damaged);
+        };
+        if content.cluster != self.cluster.0
+            || content.me != self.me.into()
+            || voters.is_empty()
+            || Configuration::new(voters.clone()).is_err()
+        {
+            return Err(FoundingError::File("is of another disk"));
+        }
+        self.bound = voters;
+        self.is_founded = content.is_founded;
+        Ok(())
+    }
+
+    fn write<D: Disk>(&self, disk: &D) -> Result<(), DiskError> {
+        let content = Content {
+            cluster: self.cluster.0,
+            me: self.me.into(),
+            voters: self.bound.iter().copied().map(Into::into).collect(),
+            is_founded: self.is_founded,
+        };
+        let content = content.encode_to_vec();
+        let mut bytes = rapidhash_v3(&content).to_le_bytes().to_vec();
+        bytes.extend(content);
+        match disk.remove(FILE_NEW) {
+            Err(error) if error.fault != Fault::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = disk.create(FILE_NEW, bytes.len() as u64)?;
+        file.write(0, &bytes)?;
+        file.sync()?;
+        disk.rename(FILE_NEW, FILE)?;
+        disk.sync_directory()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,459 @@
+//! The host of a voter: it feeds it, and carries out its effects in order, on the log, the links and the machine. It has no
+//! thread and never waits, but for promises, which are synced where they are made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use prost::Message as _;
+use sprag_log::{
+    Loaded, Log, LogError, LogOptions, RealDisk, RealFile, SnapshotDone, SnapshotError,
+    SnapshotJob, Snapshots, Store, SyncDone, SyncJob, Upkeep, UpkeepDone,
+};
+use sprag_paxos::{
+    Effect, Entry, Executor, Message, NodeId, Options, ProposeError, Recovered, Replica, Slot,
+    Ticket, Voter, commands,
+};
+
+use crate::frame::FrameError;
+use crate::gathering::Gathering;
+use crate::links::Links;
+use crate::machine::{OPERATION_BYTES_MAX, Registers};
+use crate::node::NodeError;
+use crate::session::Session;
+use crate::snapshots::{Begun, Keeper, Kept};
+use crate::wire::{Command, NotDone, Outcome, Unknown};
+
+/// Which part of the log is kept for what is under way when it is nearly full: an eighth.
+const LOG_RESERVE: usize = 8;
+
+/// A client's request.
+pub(crate) struct Asked {
+    pub(crate) session: Arc<Session>,
+    pub(crate) id: u64,
+    pub(crate) operation: Bytes,
+}
+
+/// Somebody waits for a command.
+struct Waiting {
+    /// The number of the command as a proposal.
+    proposal: u64,
+    session: Arc<Session>,
+    id: u64,
+}
+
+/// A voter, its log, and what it decides over.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing, and any of them goes with any"
+)]
+pub(crate) struct Host {
+    executor: Executor,
+    store: Store<RealDisk>,
+    log_options: LogOptions,
+    /// Up to where the voter was told that its records are durable.
+    durable: Ticket,
+    /// Something that waits for the disk was written since the last sync began.
+    wants_sync: bool,
+    /// Something left since that was last asked.
+    has_sent: bool,
+    machine: Registers,
+    /// Up to where its state is made.
+    applied: Slot,
+    keeper: Keeper,
+    /// The log has no room for what is to be written, until more of it is trimmed.
+    is_log_full: bool,
+    /// Tells the commands of this life from those of another.
+    life: u64,
+    /// How many commands it was given in this life.
+    commands: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    /// What was asked for and isn't proposed yet.
+    gathering: Gathering<Asked>,
+    /// Kept, so that gathering allocates nothing.
+    emptied: Vec<Asked>,
+    /// Kept, so that a command allocates nothing on its way in.
+    command: Vec<u8>,
+    /// No more is taken on.
+    is_stopping: bool,
+    start: Instant,
+}
+
+/// What a node starts with, from its disk.
+pub(crate) struct Opened {
+    pub(crate) log: Log<RealDisk>,
+    pub(crate) recovered: Recovered,
+    pub(crate) snapshots: Snapshots<RealDisk>,
+    pub(crate) loaded: Option<Loaded>,
+}
+
+/// Why a node stops by itself. What was acknowledged is durable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// The log failed, or is full.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The snapshots failed.
+    #[error(transparent)]
+    Snapshots(#[from] SnapshotError),
+    /// A snapshot whose checksum is right is none of this version's.
+    #[error("a snapshot can't be read: {0}; start the node with the version that wrote it")]
+    Snapshot(#[from] FrameError),
+}
+
+impl Host {
+    /// Around a voter and its disk. What is known to be decided is applied.
+    pub(crate) fn new(
+        start: Instant,
+        life: u64,
+        options: Options,
+        opened: Opened,
+        snapshot_slots: u64,
+        log_options: LogOptions,
+    ) -> Result<Self, NodeError> {
+        let Opened {
+            log,
+            mut recovered,
+            snapshots,
+            loaded,
+        } = opened;
+        let mut machine = Registers::default();
+        let mut applied = Slot::NONE;
+        if let Some(loaded) = loaded {
+            applied = loaded.snapshot.through;
+            recovered.snapshot = applied;
+            machine = Registers::restore(&loaded.content).map_err(Stopped::from)?;
+        }
+        let replica = Replica::new(since(start), options, recovered)?;
+        let keeper = Keeper::new(snapshots, snapshot_slots);
+        let mut host = Self {
+            executor: Executor::new(since(start), replica),
+            store: Store::new(log),
+            log_options,
+            durable: Ticket::NONE,
+            wants_sync: false,
+            has_sent: false,
+            machine,
+            applied,
+            keeper,
+            is_log_full: false,
+            life,
+            commands: 0,
+            waiting: BTreeMap::new(),
+            gathering: Gathering::default(),
+            emptied: Vec::new(),
+            command: Vec::new(),
+            is_stopping: false,
+            start,
+        };
+        while let Some(entry) = host.executor.replica().decided_entry(host.applied.next()) {
+            let entry = entry.clone();
+            host.apply(host.applied.next(), &entry);
+        }
+        // It may have died before it could trim.
+        let trimmable = host.keeper.trimmable();
+        host.executor.trim(since(start), trimmable);
+        Ok(host)
+    }
+
+    /// A message came from another voter.
+    pub(crate) fn step(&mut self, from: Voter, message: Message) {
+        // Who was away is asked to accept what its log has no place for yet. That is as good as lost: it catches up first.
+        let trimmed = self.executor.replica().trimmed();
+        let last = trimmed.0 + self.log_options.slots_max as u64;
+        if matches!(&message, Message::Accept { slot, .. } if slot.0 > last) {
+            return;
+        }
+        self.executor.step(since(self.start), from, message);
+    }
+
+    /// Time has passed, if the voter waits for that.
+    pub(crate) fn tick(&mut self) {
+        let now_ns = since(self.start);
+        if self
+            .executor
+            .deadline_ns()
+            .is_some_and(|due_ns| due_ns <= now_ns)
+        {
+            self.executor.tick(now_ns);
+        }
+    }
+
+    /// When time is waited for next.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let of_voter = self.executor.deadline_ns();
+        let of_voter = of_voter.map(|due_ns| self.start + Duration::from_nanos(due_ns));
+        [of_voter, self.gathering.due()].into_iter().flatten().min()
+    }
+
+    /// A client asks for an operation.
+    pub(crate) fn request(&mut self, request: Asked) {
+        let bytes = request.operation.len();
+        self.gathering.push(request, bytes);
+    }
+
+    /// Proposes what has gathered, if that is due.
+    fn propose_gathered(&mut self) {
+        if !self.is_proposing_due() {
+            return;
+        }
+        let mut gathered = self.gathering.take(std::mem::take(&mut self.emptied));
+        for request in gathered.drain(..) {
+            let Asked {
+                session,
+                id,
+                operation,
+            } = request;
+            match self.propose(operation) {
+                Ok(proposal) => {
+                    let waiting = Waiting {
+                        proposal,
+                        session,
+                        id,
+                    };
+                    self.waiting.insert(self.commands, waiting);
+                }
+                Err(not_done) => session.answer(id, Outcome::NotDone(not_done)),
+            }
+        }
+        self.emptied = gathered;
+    }
+
+    fn is_proposing_due(&self) -> bool {
+        self.gathering.is_due(!self.waiting.is_empty())
+    }
+
+    fn propose(&mut self, operation: Bytes) -> Result<u64, NotDone> {
+        let me = self.executor.replica().me().node;
+        if operation.len() > OPERATION_BYTES_MAX {
+            let words = format!("an operation has at most {OPERATION_BYTES_MAX} bytes; split it");
+            return Err(not_done(None, words, true));
+        }
+        if self.is_stopping {
+            return Err(not_done(None, "the node stops".to_owned(), false));
+        }
+        if self.is_log_nearly_full() {
+            let words = "the log is nearly full, since no snapshot was made; free room on the disk, or start the nodes with more segments and slots, or fewer slots to a snapshot";
+            return Err(not_done(Some(me), words.to_owned(), true));
+        }
+        let command = Command {
+            life: self.life,
+            number: self.commands + 1,
+            operation,
+        };
+        self.command.clear();
+        command.encode_raw(&mut self.command);
+        let proposed = self.executor.propose(since(self.start), &self.command);
+        match proposed {
+            Ok(proposal) => {
+                self.commands += 1;
+                Ok(proposal)
+            }
+            Err(ProposeError::NotLeader { leader }) => Err(not_done(leader, String::new(), false)),
+            Err(error @ ProposeError::Overloaded { .. }) => {
+                Err(not_done(Some(me), error.to_string(), false))
+            }
+            Err(error @ ProposeError::TooLarge { .. }) => {
+                Err(not_done(None, error.to_string(), true))
+            }
+        }
+    }
+
+    /// Where no snapshot can be made, nothing trims the log. Before it is full no more is taken on, so that what was taken on
+    /// finds room.
+    fn is_log_nearly_full(&self) -> bool {
+        let LogOptions {
+            segments_max,
+            slots_max,
+            ..
+        } = self.log_options;
+        let (log, replica) = (self.store.log(), self.executor.replica());
+        if replica.trimmed() > log.trimmed() {
+            // What is trimmed makes room, once something is written with which that goes on record.
+            return false;
+        }
+        let slots = replica.decided().0 - replica.trimmed().0;
+        log.segments() + (segments_max / LOG_RESERVE).max(1) >= segments_max
+            || slots + (slots_max / LOG_RESERVE) as u64 >= slots_max as u64
+    }
+
+    /// Carries out all effects there are, and what follows from them.
+    ///
+    /// # Errors
+    /// The log's, after which the node must stop.
+    pub(crate) fn carry_out(&mut self, links: &Links) -> Result<(), Stopped> {
+        loop {
+            self.propose_gathered();
+            while let Some(effect) = self.executor.poll() {
+                self.perform(effect, links)?;
+            }
+            let durable = self.store.durable();
+            if durable != self.durable {
+                self.durable = durable;
+                self.executor.persisted(since(self.start), durable);
+            } else if !self.is_proposing_due() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect, links: &Links) -> Result<(), Stopped> {
+        match effect {
+            Effect::Persist { ticket, record } => {
+                self.wants_sync |= record.is_urgent();
+                self.store.persist(ticket, record)?;
+            }
+            Effect::Send { to, message } => {
+                links.send(to, &message);
+                self.has_sent = true;
+            }
+            Effect::Decided { slot, entry } => self.apply(slot, &entry),
+            Effect::SendChunk { to, asked } => {
+                if let Some(message) = self.keeper.chunk(asked)? {
+                    links.send(to, &message);
+                    self.has_sent = true;
+                }
+            }
+            Effect::Receive {
+                snapshot,
+                offset,
+                bytes,
+            } => {
+                if !self.keeper.receive(snapshot, offset, &bytes)? {
+                    self.executor.received(since(self.start), snapshot, false);
+                }
+            }
+            Effect::Restore { snapshot } => {
+                if let Some(content) = self.keeper.take_loaded(snapshot) {
+                    self.machine = Registers::restore(&content)?;
+                    self.applied = snapshot.through;
+                }
+            }
+            Effect::SteppedDown { unproposed } => {
+                for waiting in std::mem::take(&mut self.waiting).into_values() {
+                    let outcome = if waiting.proposal >= unproposed {
+                        Outcome::NotDone(not_done(None, String::new(), false))
+                    } else {
+                        Outcome::Unknown(Unknown {})
+                    };
+                    waiting.session.answer(waiting.id, outcome);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, slot: Slot, entry: &Entry) {
+        self.applied = slot;
+        // What is no command was decided all the same, and does nothing, on every node.
+        for command in commands(entry).filter_map(|bytes| Command::decode(bytes).ok()) {
+            let answer = self.machine.apply(&command.operation);
+            if command.life == self.life
+                && let Some(waiting) = self.waiting.remove(&command.number)
+            {
+                let outcome = Outcome::Done(answer.into());
+                waiting.session.answer(waiting.id, outcome);
+            }
+        }
+    }
+
+    /// Whether something left since this was last asked.
+    pub(crate) fn take_has_sent(&mut self) -> bool {
+        std::mem::take(&mut self.has_sent)
+    }
+
+    /// Whether something waits for a sync that hasn't begun.
+    pub(crate) fn wants_sync(&self) -> bool {
+        self.wants_sync
+    }
+
+    /// Writes what is to be made durable; gives the sync that does, if none is under way. In a full log it waits for a
+    /// snapshot, which makes room.
+    pub(crate) fn begin_sync(&mut self) -> Result<Option<SyncJob<RealFile>>, LogError> {
+        match self.store.begin_sync() {
+            Ok(job) => {
+                self.is_log_full = false;
+                self.wants_sync &= job.is_none();
+                Ok(job)
+            }
+            Err(LogError::Full { .. } | LogError::TooFar { .. }) => {
+                self.is_log_full = true;
+                // With nothing to add to the last one, that has to do, though there is none before it then.
+                if let Some(newest) = self.keeper.newest()
+                    && newest == self.applied
+                {
+                    self.executor.trim(since(self.start), newest);
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.
+    pub(crate) fn finish_sync(&mut self, done: SyncDone<RealFile>) -> Result<(), LogError> {
+        self.store.finish_sync(done)
+    }
+
+    /// What makes the next segment ready, if that is wanted.
+    pub(crate) fn begin_upkeep(&mut self) -> Result<Option<Upkeep<RealDisk>>, LogError> {
+        self.store.begin_upkeep()
+    }
+
+    /// Takes what came of it.
+    pub(crate) fn finish_upkeep(&mut self, done: UpkeepDone<RealDisk>) -> Result<(), LogError> {
+        self.store.finish_upkeep(done)
+    }
+
+    /// A snapshot to be made durable, if it is time for one, or one has come.
+    pub(crate) fn begin_snapshot(&mut self) -> Result<Option<Box<SnapshotJob<RealDisk>>>, Stopped> {
+        let half = self.log_options.segments_max / 2;
+        let crowded = self.is_log_full || self.store.log().segments() > half;
+        let save = || self.machine.save();
+        Ok(match self.keeper.begin(self.applied, crowded, save)? {
+            Begun::Job(job) => Some(job),
+            Begun::Useless(snapshot) => {
+                self.executor.received(since(self.start), snapshot, false);
+                None
+            }
+            Begun::Nothing => None,
+        })
+    }
+
+    /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.
+    pub(crate) fn finish_snapshot(&mut self, done: SnapshotDone<RealDisk>) -> Result<(), Stopped> {
+        let now_ns = since(self.start);
+        match self.keeper.finish(done)? {
+            Kept::Trim(slot) => self.executor.trim(now_ns, slot),
+            Kept::Received(snapshot, is_durable) => {
+                self.executor.received(now_ns, snapshot, is_durable);
+            }
+            Kept::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Takes nothing more on.
+    pub(crate) fn stop_taking(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// Whether nobody waits for anything.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.gathering.due().is_none()
+    }
+}
+
+fn not_done(leader: Option<NodeId>, reason: String, is_final: bool) -> NotDone {
+    NotDone {
+        leader: leader.map(|node| node.0.into()),
+        reason,
+        is_final,
+    }
+}
+
+fn since(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
+}

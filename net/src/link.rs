@@ -1,0 +1,164 @@
+//! Links between nodes: one connection for each pair, dialled by the node with the lower number, with a stream each way
+//! that lasts as long as it does.
+//!
+//! One connection, since acknowledgements then ride on what goes the other way; one dialler, since two that dial at once
+//! would have to agree on which connection stays. A node that was restarted is found at once all the same: if it is the
+//! dialler it dials, and else what the other still sends to its earlier life is answered with a stateless reset.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use quinn::{Connection, RecvStream, SendStream};
+use sprag_paxos::{NodeId, Voter};
+use tokio::net::lookup_host;
+use tokio::time::{sleep, timeout};
+
+use crate::certificates::Role;
+use crate::frame::{FrameError, Frames};
+use crate::inbox::Input;
+use crate::outbox::Outbox;
+use crate::peer_message::{decode, decode_voters};
+use crate::reception::{CHUNK_BYTES_MAX, Gone, Shared, read_frame};
+use crate::transport::Close;
+use crate::wire::{self, PeerFrame, PeerHello, PeerKind};
+
+/// The longest frame from a peer: a page of entries, and one more entry.
+pub(crate) const PEER_FRAME_BYTES_MAX: usize = 8 << 20;
+
+/// What waits for a peer, at most. More is dropped: the protocol sends again what is still wanted.
+const OUTBOX_BYTES_MAX: usize = 8 << 20;
+
+/// How long after a failed attempt the next begins: the first time, and at most.
+const BACKOFF_MS: (u64, u64) = (10, 1_000);
+
+/// How long an attempt may take.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A connection with another node.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) node: NodeId,
+    pub(crate) connection: Connection,
+    pub(crate) outbox: Outbox,
+}
+
+/// Dials `node` at `address` for ever, whenever there is no link with it.
+pub(crate) async fn dial(shared: Arc<Shared>, node: NodeId, address: String, seed: u64) {
+    let mut jitter = Rng::with_seed(seed);
+    let mut backoff_ms = BACKOFF_MS.0;
+    loop {
+        if let Ok(Some(connection)) = timeout(DIAL_TIMEOUT, attempt(&shared, node, &address)).await
+            && let Ok(send) = connection.open_uni().await
+        {
+            backoff_ms = BACKOFF_MS.0;
+            run(&shared, connection, node, send, None).await;
+        }
+        // Between half of it and all: nodes that lost each other at once don't come back at once.
+        sleep(Duration::from_millis(
+            backoff_ms / 2 + jitter.u64(0..=backoff_ms / 2),
+        ))
+        .await;
+        backoff_ms = (2 * backoff_ms).min(BACKOFF_MS.1);
+    }
+}
+
+async fn attempt(shared: &Shared, node: NodeId, address: &str) -> Option<Connection> {
+    let name = Role::Node(node).name(shared.credentials.cluster);
+    let mut addresses = lookup_host(address).await.ok()?;
+    let connecting =
+        shared
+            .endpoint
+            .connect_with(shared.dialling.clone(), addresses.next()?, &name);
+    connecting.ok()?.await.ok()
+}
+
+/// Runs a link until it breaks. `received` is the stream from the peer, and what has come on it, where that is open already.
+pub(crate) async fn run(
+    shared: &Shared,
+    connection: Connection,
+    node: NodeId,
+    mut send: SendStream,
+    received: Option<(RecvStream, Frames, PeerHello)>,
+) {
+    let link = Arc::new(Link {
+        node,
+        connection: connection.clone(),
+        outbox: Outbox::new(OUTBOX_BYTES_MAX),
+    });
+    if !shared.inbox.give(Input::Joined(Arc::clone(&link))).await {
+        return;
+    }
+    let gone = tokio::select! {
+        Err(gone) = read(shared, &link, received) => gone,
+        _ = link.outbox.write_to(&mut send) => Gone::Closed,
+    };
+    gone.close(&connection);
+    shared.inbox.give(Input::Left(link)).await;
+}
+
+async fn read(
+    shared: &Shared,
+    link: &Arc<Link>,
+    received: Option<(RecvStream, Frames, PeerHello)>,
+) -> Result<Infallible, Gone> {
+    let (mut stream, mut frames, hello) = if let Some(received) = received {
+        received
+    } else {
+        let mut stream = link.connection.accept_uni().await?;
+        let mut frames = Frames::new(PEER_FRAME_BYTES_MAX);
+        let hello = first_hello(&mut stream, &mut frames).await?;
+        (stream, frames, hello)
+    };
+    let me = check_hello(shared, link.node, &hello)?;
+    let heard = |hello: &PeerHello| {
+        let bound = decode_voters(&hello.bound)?;
+        Ok::<_, FrameError>(Input::Heard { voter: me, bound })
+    };
+    shared.inbox.put(heard(&hello)?).await?;
+    loop {
+        while let Some(frame) = frames.take::<PeerFrame>()? {
+            match frame.kind {
+                // Of a later version of the protocol: not for this node.
+                None => {}
+                Some(PeerKind::Hello(hello)) => {
+                    if hello.voter != wire::Voter::from(me) {
+                        return Err(FrameError::Missing("the voter that it began with").into());
+                    }
+                    shared.inbox.put(heard(&hello)?).await?;
+                }
+                Some(kind) => {
+                    let message = decode(kind)?;
+                    let input = Input::Message { from: me, message };
+                    shared.inbox.put(input).await?;
+                }
+            }
+        }
+        let chunk = stream.read_chunk(CHUNK_BYTES_MAX, true).await?;
+        frames.push(&chunk.ok_or(Gone::Closed)?.bytes);
+    }
+}
+
+/// The hello with which each peer begins.
+pub(crate) async fn first_hello(
+    stream: &mut RecvStream,
+    frames: &mut Frames,
+) -> Result<PeerHello, Gone> {
+    let frame: PeerFrame = read_frame(stream, frames).await?;
+    match frame.kind {
+        Some(PeerKind::Hello(hello)) => Ok(hello),
+        _ => Err(FrameError::Missing("a hello before everything else").into()),
+    }
+}
+
+/// Whether it is of this cluster and version, and of whom the certificate was checked for; gives who it is.
+pub(crate) fn check_hello(shared: &Shared, node: NodeId, hello: &PeerHello) -> Result<Voter, Gone> {
+    shared.check(hello.version, hello.cluster)?;
+    let voter = Voter::try_from(hello.voter)?;
+    if voter.node != node {
+        let words = format!("the certificate is of node {}", node.0);
+        return Err(Gone::Refused(Close::NotWhoItSays, words));
+    }
+    Ok(voter)
+}
