@@ -44,18 +44,12 @@ struct Waiting {
 }
 
 /// A voter, its log, and what it decides over.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each says one thing, and any of them goes with any"
-)]
 pub(crate) struct Host {
     executor: Executor,
     store: Store<RealDisk>,
     log_options: LogOptions,
     /// Up to where the voter was told that its records are durable.
     durable: Ticket,
-    /// Something that waits for the disk was written since the last sync began.
-    wants_sync: bool,
     /// Something left since that was last asked.
     has_sent: bool,
     machine: Registers,
@@ -133,7 +127,6 @@ impl Host {
             store: Store::new(log),
             log_options,
             durable: Ticket::NONE,
-            wants_sync: false,
             has_sent: false,
             machine,
             applied,
@@ -302,7 +295,6 @@ impl Host {
     fn perform(&mut self, effect: Effect, links: &Links) -> Result<(), Stopped> {
         match effect {
             Effect::Persist { ticket, record } => {
-                self.wants_sync |= record.is_urgent();
                 self.store.persist(ticket, record)?;
             }
             Effect::Send { to, message } => {
@@ -366,7 +358,7 @@ impl Host {
 
     /// Whether something waits for a sync that hasn't begun.
     pub(crate) fn wants_sync(&self) -> bool {
-        self.wants_sync
+        self.store.wants_sync()
     }
 
     /// Writes what is to be made durable; gives the sync that does, if none is under way. In a full log it waits for a
@@ -375,7 +367,6 @@ impl Host {
         match self.store.begin_sync() {
             Ok(job) => {
                 self.is_log_full = false;
-                self.wants_sync &= job.is_none();
                 Ok(job)
             }
             Err(LogError::Full { .. } | LogError::TooFar { .. }) => {

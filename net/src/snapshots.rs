@@ -38,6 +38,8 @@ pub(crate) struct Keeper {
     /// Up to where the last was begun.
     last: Slot,
     is_busy: bool,
+    /// Somebody asked for one, and there is none that can be read.
+    is_missed: bool,
     /// All of it came from another voter, and it waits for the disk's thread.
     whole: Option<Snapshot>,
     installing: Option<Snapshot>,
@@ -55,6 +57,7 @@ impl Keeper {
             snapshots,
             slots_max,
             is_busy: false,
+            is_missed: false,
             whole: None,
             installing: None,
             loaded: None,
@@ -89,7 +92,10 @@ impl Keeper {
             };
             self.installing = Some(whole);
             Some(job)
-        } else if applied.0 - self.last.0 >= if crowded { 1 } else { self.slots_max } {
+        } else if self.is_missed
+            || applied.0 - self.last.0 >= if crowded { 1 } else { self.slots_max }
+        {
+            self.is_missed = false;
             self.last = applied;
             self.snapshots.begin_save(applied, save())?
         } else {
@@ -131,6 +137,7 @@ impl Keeper {
         asked: Option<(Snapshot, u64)>,
     ) -> Result<Option<Message>, SnapshotError> {
         let chunk = self.snapshots.chunk(asked, CHUNK_BYTES)?;
+        self.is_missed |= chunk.is_none();
         Ok(chunk.map(|chunk| Message::Chunk {
             snapshot: chunk.snapshot,
             offset: chunk.offset,
