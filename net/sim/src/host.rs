@@ -40,12 +40,7 @@ impl World {
             && self.nodes[node].executor.is_some()
             && let Some(input) = self.nodes[node].inbox.pop_front()
         {
-            let is_tick = matches!(input, Input::Tick);
             self.feed(node, input);
-            if is_tick {
-                // What found no room then may find some now.
-                self.sync(node);
-            }
             self.look_at(node, false)?;
             self.carry_out(node)?;
         }

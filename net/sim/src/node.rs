@@ -63,6 +63,8 @@ pub(crate) struct Node {
     pub(crate) syncing: Option<SyncJob<SimulatedFile>>,
     /// What is done to its segments beside writing to them.
     pub(crate) upkeep: Option<Upkeep<SimulatedDisk>>,
+    /// Its disk had no room, and will be asked again.
+    pub(crate) tries_again: bool,
     /// Its snapshots; `None` while it is down.
     pub(crate) snapshots: Option<Snapshots<SimulatedDisk>>,
     /// The snapshot that is made durable, its own or another's.
@@ -106,6 +108,7 @@ impl Node {
             store: None,
             syncing: None,
             upkeep: None,
+            tries_again: false,
             snapshots: None,
             saving: None,
             whole: None,

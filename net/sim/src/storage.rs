@@ -18,6 +18,9 @@ use crate::snapshots::BYTES_MAX;
 use crate::trace::Happening;
 use crate::world::{Event, World};
 
+/// How long after a disk had no room it is asked again.
+const ROOM_AGAIN_NS: u64 = 50 * MILLISECOND_NS;
+
 /// Whose disks they all are.
 pub(crate) const CLUSTER: ClusterId = ClusterId(1);
 
@@ -75,10 +78,28 @@ impl World {
                 reach(Mark::LogFull);
                 self.make_room(node);
             }
-            // Somebody may free some until the next try.
-            Err(LogError::DiskFull(_)) => reach(Mark::DiskFull),
+            Err(LogError::DiskFull(_)) => {
+                reach(Mark::DiskFull);
+                self.try_again(node);
+            }
             Err(_) => self.fail(node),
         }
+    }
+
+    /// Somebody may free some room: it is asked for again.
+    fn try_again(&mut self, node: usize) {
+        if !self.nodes[node].tries_again {
+            self.nodes[node].tries_again = true;
+            let life = self.nodes[node].life;
+            self.after(ROOM_AGAIN_NS, Event::RoomAgain { node, life });
+        }
+    }
+
+    /// Sees whether there is room by now.
+    pub(crate) fn room_again(&mut self, node: usize) -> Result<(), Broken> {
+        self.nodes[node].tries_again = false;
+        self.sync(node);
+        self.go(node)
     }
 
     /// Has segments made and given back, if there are any to be, while writes go on.
@@ -188,6 +209,7 @@ impl World {
         dead.store = None;
         dead.syncing = None;
         dead.upkeep = None;
+        dead.tries_again = false;
         dead.snapshots = None;
         dead.saving = None;
         dead.whole = None;

@@ -57,6 +57,8 @@ pub(crate) enum Event {
     GoOn { node: usize, life: u32 },
     /// The node's disk has done what it was asked to sync.
     Synced { node: usize, life: u32 },
+    /// The node's disk, which had no room, is asked again.
+    RoomAgain { node: usize, life: u32 },
     /// The node's disk has a segment ready.
     Ready { node: usize, life: u32 },
     /// The node's disk has a snapshot.
@@ -235,6 +237,11 @@ impl World {
             Event::Synced { node, life } => {
                 if self.is_alive(node, life) {
                     return self.synced(node);
+                }
+            }
+            Event::RoomAgain { node, life } => {
+                if self.is_alive(node, life) {
+                    return self.room_again(node);
                 }
             }
             Event::Ready { node, life } => {
