@@ -93,7 +93,7 @@ impl Keeper {
             self.installing = Some(whole);
             Some(job)
         } else if self.is_missed
-            || applied.0 - self.last.0 >= if crowded { 1 } else { self.slots_max }
+            || applied.0.saturating_sub(self.last.0) >= if crowded { 1 } else { self.slots_max }
         {
             self.is_missed = false;
             self.last = applied;

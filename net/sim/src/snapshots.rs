@@ -52,7 +52,7 @@ impl World {
         };
         let last = snapshots.newest().map_or(Slot::NONE, |last| last.through);
         let applied = saver.machine.applied();
-        if applied.0 - last.0 < every || saver.saving.is_some() {
+        if applied.0.saturating_sub(last.0) < every || saver.saving.is_some() {
             return;
         }
         match snapshots.begin_save(applied, saver.machine.save()) {
