@@ -148,6 +148,10 @@ impl Founding {
         }
         let known = bound.iter().find(|other| other.node == self.me.node);
         if known != Some(&self.me) {
+            // Whoever came with another founding: this one's is for good.
+            if self.is_founded {
+                return Ok(());
+            }
             return Err(FoundingError::Stranger {
                 node: self.me.node.0,
                 of: of.0,
@@ -165,7 +169,9 @@ impl Founding {
             return Ok(());
         }
         if self.bound == bound {
-            self.agreed.push(of);
+            if !self.agreed.contains(&of) {
+                self.agreed.push(of);
+            }
         } else if !self.is_founded && self.bound.contains(&voter) {
             return Err(FoundingError::Torn { of: of.0 });
         }

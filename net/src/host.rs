@@ -227,7 +227,8 @@ impl Host {
         if self.is_stopping {
             return Err(not_done(None, "the node stops".to_owned(), false));
         }
-        if self.is_log_nearly_full() {
+        let leads = self.executor.replica().leader().map(|leader| leader.node) == Some(me);
+        if leads && self.is_log_nearly_full() {
             let words = "the log is nearly full, since no snapshot was made; free room on the disk, or start the nodes with more segments and slots, or fewer slots to a snapshot";
             return Err(not_done(Some(me), words.to_owned(), true));
         }
@@ -414,16 +415,20 @@ impl Host {
     }
 
     /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.
-    pub(crate) fn finish_snapshot(&mut self, done: SnapshotDone<RealDisk>) -> Result<(), Stopped> {
+    /// Whether there was room for it.
+    pub(crate) fn finish_snapshot(
+        &mut self,
+        done: SnapshotDone<RealDisk>,
+    ) -> Result<bool, Stopped> {
         let now_ns = since(self.start);
         match self.keeper.finish(done)? {
             Kept::Trim(slot) => self.executor.trim(now_ns, slot),
             Kept::Received(snapshot, is_durable) => {
                 self.executor.received(now_ns, snapshot, is_durable);
             }
-            Kept::Nothing => {}
+            Kept::NoRoom => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Takes nothing more on.

@@ -144,7 +144,7 @@ pub struct Node {
     is_syncing: bool,
     is_in_upkeep: bool,
     is_saving: bool,
-    /// When the disk last had no room for another segment.
+    /// When the disk last had no room for another segment, or for a snapshot.
     no_room_at: Option<Instant>,
     start: Instant,
     tasks: Vec<AbortHandle>,
@@ -378,7 +378,7 @@ impl Node {
         } else {
             None
         };
-        let snapshot = if self.is_saving {
+        let snapshot = if self.is_saving || !has_room {
             None
         } else {
             host.begin_snapshot()?
@@ -415,7 +415,9 @@ impl Node {
             }
             Done::Snapshot(done) => {
                 self.is_saving = false;
-                host.finish_snapshot(done)?;
+                if !host.finish_snapshot(done)? {
+                    self.no_room_at = Some(Instant::now());
+                }
                 host.carry_out(&self.links)?;
             }
             Done::Upkeep(done) => {

@@ -26,8 +26,8 @@ pub(crate) enum Kept {
     Trim(Slot),
     /// What came from another voter is durable; or not, and nothing is left of it.
     Received(Snapshot, bool),
-    /// Nothing to be told.
-    Nothing,
+    /// There was no room for it.
+    NoRoom,
 }
 
 /// The snapshots, and what is under way with them.
@@ -119,8 +119,11 @@ impl Keeper {
             (Finished::Damaged(_) | Finished::NoRoom(_), Some(snapshot)) => {
                 Kept::Received(snapshot, false)
             }
-            // The next is tried when it is time for it.
-            (Finished::Damaged(_) | Finished::NoRoom(_), None) => Kept::Nothing,
+            (Finished::Damaged(_) | Finished::NoRoom(_), None) => {
+                // To be tried again, though nothing is applied meanwhile: it may be that nothing is taken on without it.
+                self.last = self.newest().unwrap_or(Slot::NONE);
+                Kept::NoRoom
+            }
         })
     }
 

@@ -177,3 +177,27 @@ fn a_file_that_is_damaged_or_of_another_disk_is_refused() {
     file.write(0, &bytes).unwrap();
     assert!(open(&node.disk, node.me).is_ok());
 }
+
+#[test]
+fn a_node_that_is_founded_stays_so_whatever_another_founded() {
+    let (mut one, mut two, mut three) = (Node::new(1, 1), Node::new(2, 2), Node::new(3, 3));
+    for _ in 0..3 {
+        one.hear(&two).unwrap();
+        one.hear(&three).unwrap();
+        two.hear(&one).unwrap();
+        two.hear(&three).unwrap();
+        three.hear(&one).unwrap();
+        three.hear(&two).unwrap();
+    }
+    assert!(one.founding.is_founded);
+    let alone = voter(3, 9);
+    assert_eq!(
+        one.hear_words(alone, &[alone])
+            .map_err(|error| error.to_string()),
+        Ok(())
+    );
+    assert!(one.founding.is_founded);
+    // One that isn't is told.
+    let mut new = Node::new(2, 8);
+    assert!(new.hear_words(one.me, &one.founding.bound).is_err());
+}
