@@ -166,12 +166,16 @@ impl DiskFile for RealFile {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        // One call: a disk that takes less than all has its reasons, and the rest would meet them too.
-        match self.file.write_at(bytes, offset) {
-            Ok(done) if done == bytes.len() => Ok(()),
-            Ok(done) => Err(self.short(Operation::Write, done, bytes.len())),
-            Err(error) => Err(self.error(Operation::Write, &error)),
+        let mut done = 0;
+        for _ in 0..2 {
+            match self.file.write_at(&bytes[done..], offset + done as u64) {
+                Ok(more) if done + more == bytes.len() => return Ok(()),
+                // A disk that takes less than all has its reasons: it says which, as it is, when asked for the rest.
+                Ok(more) => done += more,
+                Err(error) => return Err(self.error(Operation::Write, &error)),
+            }
         }
+        Err(self.short(Operation::Write, done, bytes.len()))
     }
 
     fn sync(&self) -> Result<(), DiskError> {
