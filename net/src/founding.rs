@@ -20,11 +20,11 @@ use sprag_paxos::{Configuration, NodeId, Voter};
 use crate::peer_message::decode_voters;
 use crate::wire;
 
-const FILE: &str = "voters";
-const FILE_NEW: &str = "voters.new";
+pub(crate) const VOTERS: &str = "voters";
+const VOTERS_NEW: &str = "voters.new";
 
 /// The most that the file can have: a checksum, and the voters.
-const FILE_BYTES_MAX: u64 = 4_096;
+const VOTERS_BYTES_MAX: u64 = 4_096;
 const CHECKSUM_BYTES: usize = 8;
 
 /// The file's content, after its checksum.
@@ -106,7 +106,7 @@ impl Founding {
             agreed: Vec::new(),
             is_founded: false,
         };
-        match disk.open(FILE) {
+        match disk.open(VOTERS) {
             Err(error) if error.fault == Fault::NotFound => {}
             Err(error) => return Err(error.into()),
             Ok(file) => founding.read(&file)?,
@@ -198,7 +198,7 @@ impl Founding {
 
     fn read(&mut self, file: &impl DiskFile) -> Result<(), FoundingError> {
         let length = file.length()?;
-        if length < CHECKSUM_BYTES as u64 || length > FILE_BYTES_MAX {
+        if length < CHECKSUM_BYTES as u64 || length > VOTERS_BYTES_MAX {
             return Err(FoundingError::File("has no length of such a file"));
         }
         let mut bytes = vec![0; length as usize];
@@ -236,14 +236,14 @@ impl Founding {
         let content = content.encode_to_vec();
         let mut bytes = rapidhash_v3(&content).to_le_bytes().to_vec();
         bytes.extend(content);
-        match disk.remove(FILE_NEW) {
+        match disk.remove(VOTERS_NEW) {
             Err(error) if error.fault != Fault::NotFound => return Err(error),
             _ => {}
         }
-        let file = disk.create(FILE_NEW, bytes.len() as u64)?;
+        let file = disk.create(VOTERS_NEW, bytes.len() as u64)?;
         file.write(0, &bytes)?;
         file.sync()?;
-        disk.rename(FILE_NEW, FILE)?;
+        disk.rename(VOTERS_NEW, VOTERS)?;
         disk.sync_directory()
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sprag_log::{
-    ClusterId, DiskError, Identity, Log, LogError, LogOptions, OpenError, RealDisk, Snapshots,
+    ClusterId, Disk, DiskError, Identity, Log, LogError, LogOptions, OpenError, RealDisk, Snapshots,
 };
 use sprag_paxos::{
     Configuration, ConfigurationError, DiskId, NodeId, Options, OptionsError, Recovered, Replica,
@@ -23,7 +23,7 @@ use tokio::time::sleep_until;
 
 use crate::certificates::{CertificatesError, Credentials, Role, random};
 use crate::disk_thread::{DiskThread, Done, Job};
-use crate::founding::{Founding, FoundingError};
+use crate::founding::{Founding, FoundingError, VOTERS};
 use crate::host::{Asked, Host, Opened, Stopped};
 use crate::inbox::{Input, inbox};
 use crate::link::dial;
@@ -503,6 +503,10 @@ fn open_disk(
     options: &LogOptions,
 ) -> Result<Opened, NodeError> {
     let (log, recovered) = match Log::open(disk, cluster, node, options) {
+        // There was one: what is left of it must not go for that.
+        Err(OpenError::Missing) if disk.list()?.iter().any(|name| name == VOTERS) => {
+            return Err(NodeError::Lost);
+        }
         Err(OpenError::Missing) => {
             let voter = Voter {
                 node,
@@ -529,4 +533,28 @@ fn open_disk(
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_lost_its_vote_alone_is_left_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(directory.path()).unwrap();
+        let open = || {
+            let options = LogOptions {
+                segment_bytes: 1 << 14,
+                ..LogOptions::default()
+            };
+            open_disk(&disk, ClusterId(7), NodeId(1), &options).map(drop)
+        };
+        open().unwrap();
+        disk.create(VOTERS, 1).unwrap();
+        disk.remove("vote").unwrap();
+        let left = disk.list().unwrap();
+        assert!(matches!(open(), Err(NodeError::Lost)));
+        assert_eq!(disk.list().unwrap(), left);
+    }
 }

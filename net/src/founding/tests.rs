@@ -165,7 +165,7 @@ fn a_file_that_is_damaged_or_of_another_disk_is_refused() {
     refused(open(&node.disk, voter(2, 5)));
     let others = [NodeId(2), NodeId(3)].into_iter();
     refused(Founding::open(&node.disk, ClusterId(8), node.me, others));
-    let file = node.disk.open(FILE).unwrap();
+    let file = node.disk.open(VOTERS).unwrap();
     let mut bytes = vec![0; file.length().unwrap() as usize];
     file.read(0, &mut bytes).unwrap();
     for at in 0..bytes.len() {
