@@ -6,8 +6,9 @@
 //!    unbound ────────────────────────────────► bound ──────────────────────────────────────────────────────► founded
 //! ```
 //!
-//! Both steps are durable before anything is said of them. A disk binds itself once, so of two sets of voters that differ
-//! at most one is ever founded: each voter of that one is bound to it. A node whose disk was lost has another disk, to
+//! Both steps are durable before anything is said of them. A disk binds itself once, so of two sets of voters that share a
+//! disk at most one is ever founded: each voter of that one is bound to it. Sets that share none aren't told apart: that
+//! takes two nodes of which neither is told of the other. A node whose disk was lost has another disk, to
 //! which nobody is bound, and so no vote. From then on who votes is the log's business.
 
 use std::collections::BTreeMap;
