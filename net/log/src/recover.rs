@@ -198,11 +198,14 @@ impl<D: Disk> Log<D> {
                 None => None,
             };
             let is_accepted = matches!(answer, Answer::Accepted(_)) && held.learned.is_none();
-            let is_read = !held.is_unread || planted(Bug::UnreadTakenForDecided);
-            let is_known = is_read && (learned.is_some() || is_accepted);
+            let is_known = learned.is_some() || is_accepted;
             // Where something is lost, it may have been what came last.
             let is_next = slot == state.decided.next() && vote.lost == Ballot::NONE;
-            if is_next && is_known && slot <= self.decided {
+            if is_next
+                && is_known
+                && slot <= self.decided
+                && (!held.is_unread || planted(Bug::UnreadTakenForDecided))
+            {
                 state.decided = slot;
                 state.learned.extend(learned.map(|entry| (slot, entry)));
             }

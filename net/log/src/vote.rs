@@ -78,7 +78,8 @@ impl<F: DiskFile> VoteFile<F> {
         };
         let (record, first) = match (read_copy(&file, 0), read_copy(&file, 1)) {
             (Some(left), Some(right))
-                if left.serial > right.serial || planted(Bug::OlderVoteTaken) =>
+                if left.serial > right.serial
+                    || (left.serial < right.serial && planted(Bug::OlderVoteTaken)) =>
             {
                 (left, 1)
             }

@@ -98,17 +98,16 @@ impl Acceptor {
         if self.is_too_late(ballot) && !planted(Bug::AcceptsBelowThePromise) {
             return Err(TooLate(self.promised));
         }
-        if !planted(Bug::AcceptLeavesThePromise) {
+        if ballot > self.promised && !planted(Bug::AcceptLeavesThePromise) {
             self.promised = ballot;
         }
         let vote = Vote {
             ballot,
             entry: entry.clone(),
         };
-        let is_new = match self.vote(slot) {
-            Some(last) if planted(Bug::RevoteNotPersisted) => last.entry != vote.entry,
-            last => last != Some(&vote),
-        };
+        let last = self.vote(slot);
+        let is_revote = last.is_some_and(|last| last.entry == vote.entry && last != &vote);
+        let is_new = last != Some(&vote) && !(is_revote && planted(Bug::RevoteNotPersisted));
         self.answers.insert(slot, Answer::Accepted(vote));
         Ok(is_new)
     }
@@ -119,10 +118,8 @@ impl Acceptor {
     }
 
     fn is_too_late(&self, ballot: Ballot) -> bool {
-        if planted(Bug::BallotsComparedByRound) {
-            return ballot.round < self.promised.round;
-        }
-        ballot < self.promised
+        let is_of_its_round = ballot.round == self.promised.round;
+        ballot < self.promised && !(is_of_its_round && planted(Bug::BallotsComparedByRound))
     }
 
     /// For a planted bug only: forgets what it accepted after `slot`.

@@ -35,7 +35,6 @@ pub fn choose(configuration: &Configuration, answers: &[Option<Answer>]) -> Choi
             Answer::Unknown(_) if planted(Bug::UnknownTreatedAsNever) => {
                 known.insert(index);
             }
-            Answer::Unknown(_) if planted(Bug::BallotOfTheUnknownForgotten) => {}
             Answer::Unknown(ballot) => unknown = unknown.max(*ballot),
             Answer::Never => {
                 known.insert(index);
@@ -50,8 +49,11 @@ pub fn choose(configuration: &Configuration, answers: &[Option<Answer>]) -> Choi
         }
     }
     let is_enough = |set| configuration.is_quorum(Phase::One, set);
+    let reaches = |vote: &Vote| {
+        vote.ballot >= unknown || planted(Bug::BallotOfTheUnknownForgotten)
+    };
     match best {
-        Some(vote) if is_enough(known) || (is_enough(answered) && vote.ballot >= unknown) => {
+        Some(vote) if is_enough(known) || (is_enough(answered) && reaches(vote)) => {
             Choice::Bound(vote.entry.clone())
         }
         None if is_enough(known) => Choice::Free,

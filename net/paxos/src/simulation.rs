@@ -31,7 +31,7 @@ pub use bug::Bug;
 pub use mark::Mark;
 
 #[cfg(feature = "simulation")]
-pub use switched::{Marks, plant, planted, reach, reached};
+pub use switched::{Bugs, Marks, asked, plant, planted, reach, reached};
 
 #[cfg(feature = "simulation")]
 mod switched {
@@ -41,7 +41,19 @@ mod switched {
 
     thread_local! {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+        static ASKED: Cell<Bugs> = const { Cell::new(Bugs(0)) };
         static REACHED: Cell<Marks> = const { Cell::new(Marks(0)) };
+    }
+
+    /// A set of bugs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Bugs(u128);
+
+    impl Bugs {
+        /// Whether `bug` is in it.
+        pub fn contains(self, bug: Bug) -> bool {
+            self.0 & (1 << bug as u32) != 0
+        }
     }
 
     /// A set of marks.
@@ -63,7 +75,14 @@ mod switched {
     /// Whether `bug` is planted in this thread.
     #[inline]
     pub fn planted(bug: Bug) -> bool {
+        ASKED.set(Bugs(ASKED.get().0 | 1 << bug as u32));
         PLANTED.get() == Some(bug)
+    }
+
+    /// The bugs of which this thread asked since the last call whether they are planted. One that nobody asked for would
+    /// have changed nothing: so a line that is reached often asks last, where the answer makes a difference.
+    pub fn asked() -> Bugs {
+        ASKED.take()
     }
 
     /// Notes that this thread reached `mark`.

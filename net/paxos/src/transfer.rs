@@ -154,9 +154,6 @@ impl Replica {
         if matches!(self.role, Role::Candidate(_)) {
             reach(Mark::SnapshotInstalledByCandidate);
         }
-        if planted(Bug::OlderSnapshotRestored) {
-            self.learner.go_back_to(snapshot.through);
-        }
         self.skip_to(now_ns, snapshot.through);
         self.output(Ticket::NONE, Effect::Restore { snapshot });
         self.caught_up(now_ns, incoming.of);

@@ -94,7 +94,8 @@ impl World {
         if let Some(at_ns) = at_ns {
             self.at(at_ns, Event::Request { to, call, bytes });
         }
-        self.client_timer(client, 4 * self.plan.election_ns, Timer::GiveUp);
+        let patience_ns = self.clients[client].patience_ns(&self.plan);
+        self.client_timer(client, patience_ns, Timer::GiveUp);
     }
 
     /// A node's reply leaves.

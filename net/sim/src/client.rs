@@ -115,11 +115,22 @@ impl Client {
         self.chance.of(self.calls << 8 | 1).below(64) as usize
     }
 
-    /// The node to ask: who leads, or anyone.
+    /// The node to ask: who leads, or anyone, as some do that haven't asked before.
     pub(crate) fn node(&self, nodes: usize, tries: u64) -> NodeId {
         let chance = self.chance.of(self.calls << 8 | 2).of(tries);
-        self.leader
-            .unwrap_or(NodeId(chance.below(nodes as u64) as u16))
+        let anyone = NodeId(chance.below(nodes as u64) as u16);
+        let is_new = tries == 0 && chance.of(1).below(8) == 0;
+        self.leader.filter(|_| !is_new).unwrap_or(anyone)
+    }
+
+    /// How long it waits for an answer.
+    pub(crate) fn patience_ns(&self, plan: &Plan) -> u64 {
+        let chance = self.chance.of(self.calls << 8 | 4);
+        let most_ns = 4 * plan.election_ns;
+        if chance.of(1).below(4) > 0 {
+            return most_ns;
+        }
+        chance.of(2).log_uniform(plan.beat_ns, most_ns)
     }
 
     /// How long it waits before its next call.

@@ -118,10 +118,10 @@ impl NodeDisk {
             // The later the likelier.
             let among = chance.of(6).below(written.len() as u64) + 1;
             let last = written.get(chance.of(1).below(among) as usize);
-            // Only one: the others would be of the other traces of the same.
+            // Only one of them: the others would be of the other traces of the same.
             let (file, sector) = match (number, last, anywhere) {
                 (0, Some((file, offset, bytes)), _) => {
-                    let byte = offset + chance.of(2).below((*bytes).min(SECTOR_BYTES));
+                    let byte = offset + chance.of(2).below(*bytes);
                     (file, byte / self.sector_bytes as u64)
                 }
                 (_, _, Some(file)) => (file, chance.of(2).below(self.disk.sectors(file))),

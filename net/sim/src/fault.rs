@@ -70,9 +70,11 @@ classes! {
     Misdirected = "misdirected", 0.2,
     /// The power of several nodes goes at once.
     Blackout = "blackout", 0.2,
-    /// A node that has come to stand or to lead is cut off with less than half of the others, stands still, or loses
-    /// its power, alone or with some others.
+    /// Who has come to stand or to lead is ousted, and so are those who do after it, some times in a row: most of the
+    /// others are apart from it and choose another, it stands still, it dies, or the power of some goes.
     Ousting = "ousting", 30.0,
+    /// When a node has come to stand or to lead, messages of a while ago come, lost then or not.
+    Stale = "stale", 30.0,
     /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.
     BitRot = "bit-rot", 30.0,
     /// A node comes back with an empty disk.
@@ -180,6 +182,14 @@ impl Faults {
     /// Whether `class` strikes at `site` now; then gives the numbers that say how.
     pub(crate) fn strike(&self, class: Class, site: usize) -> Option<Chance> {
         self.0.borrow_mut().strike(class, site)
+    }
+
+    /// Whether `class` may ever strike.
+    pub(crate) fn may_strike(&self, class: Class) -> bool {
+        match &self.0.borrow().source {
+            Source::Rates { now, .. } => now[class as usize] > 0.0,
+            Source::Script(script) => script.iter().any(|strike| strike.class == class),
+        }
     }
 
     /// The weather has had so many turns.

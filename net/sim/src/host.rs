@@ -8,11 +8,15 @@ use crate::chance::Chance;
 use crate::fault::Class;
 use crate::invariant::{Broken, Fact};
 use crate::node::{Input, Tick};
+use crate::stale::Sent;
 use crate::trace::Happening;
 use crate::world::{Event, World};
 
 pub(crate) const MILLISECOND_NS: u64 = 1_000_000;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// Those who come to lead are ousted at most so many times in a row.
+const OUSTINGS_MAX: u64 = 32;
 
 impl World {
     /// Something came to a node that is up.
@@ -85,43 +89,40 @@ impl World {
             self.tally.elections += 1;
         }
         self.nodes[node].has_led = leads;
-        self.may_oust(node);
+        self.may_have_risen(node);
     }
 
-    /// Who has come to stand or to lead may not get far.
-    fn may_oust(&mut self, node: usize) {
+    /// Who has come to stand or to lead may not get far, and hear what was said before.
+    fn may_have_risen(&mut self, node: usize) {
         let role = self.nodes[node].role();
         let has_risen = role != self.nodes[node].was
             && matches!(role, Some(RoleName::Candidate | RoleName::Recovering));
         self.nodes[node].was = role;
-        if has_risen && let Some(chance) = self.faults.strike(Class::Ousting, node) {
-            let after_ns = chance
-                .of(0)
-                .log_uniform(self.plan.latency_ns, 4 * self.plan.election_ns);
-            let life = self.nodes[node].life;
-            self.after(after_ns, Event::Oust { node, life, chance });
+        if !has_risen {
+            return;
+        }
+        if let Some(chance) = self.faults.strike(Class::Ousting, node) {
+            let times = chance.of(0).log_uniform(1, OUSTINGS_MAX);
+            let after_ns = self.soon_ns(chance.of(1));
+            let oust = Event::Oust {
+                chance: chance.of(2),
+                times,
+                last: node,
+            };
+            self.after(after_ns, oust);
+        }
+        if let Some(chance) = self.faults.strike(Class::Stale, node) {
+            for (sent, chance) in self.stale.some(chance) {
+                let Sent { from, to, message } = sent;
+                let after_ns = self.soon_ns(chance);
+                self.after(after_ns, Event::Message { to, from, message });
+            }
         }
     }
 
-    /// The node is cut off, stands still, dies, or its power goes with that of others.
-    pub(crate) fn oust(&mut self, node: usize, chance: Chance) {
-        match chance.of(1).below(5) {
-            0 => {
-                self.count_death(node, None);
-                self.die(node, chance.of(2).below(2) == 0);
-            }
-            1 => self.black_out(chance.of(2), 1 << node),
-            2 if !self.nodes[node].is_paused => {
-                self.stand_still(node, chance.of(2).log_uniform(MILLISECOND_NS, SECOND_NS));
-            }
-            _ => {
-                let nodes = self.nodes.len();
-                let parted = self
-                    .network
-                    .part_from(self.now_ns, nodes, node, chance.of(2));
-                self.note_disturbance(parted);
-            }
-        }
+    /// A time within which a node may come to lead, and what it does first may be done.
+    pub(crate) fn soon_ns(&self, chance: Chance) -> u64 {
+        chance.log_uniform(self.plan.latency_ns, 4 * self.plan.election_ns)
     }
 
     /// Carries out all effects there are. Between any two the node may die, or stand still.
@@ -216,6 +217,7 @@ impl World {
             message: &message,
         };
         self.look(fact)?;
+        self.stale.keep(from, to, &message);
         let receiver = usize::from(to.node.0);
         let [first, second] = self.network.send(&self.faults, self.now_ns, node, receiver);
         if let Some(at_ns) = second {

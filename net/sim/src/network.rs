@@ -191,19 +191,8 @@ impl Network {
         Disturbance::Parted { group, for_ns }
     }
 
-    /// A node and some others, but no half of all, hear nothing of the rest for a while.
-    pub(crate) fn part_from(
-        &mut self,
-        now_ns: u64,
-        nodes: usize,
-        node: usize,
-        chance: Chance,
-    ) -> Disturbance {
-        let for_ns = chance.of(1).log_uniform(MILLISECOND_NS, SECOND_NS);
-        let mut group = 1u16 << node;
-        for other in 0..chance.of(2).below(nodes as u64 / 2) {
-            group |= 1 << chance.of(3).of(other).below(nodes as u64);
-        }
+    /// The nodes whose bit is set hear nothing of the others for a while.
+    pub(crate) fn part_off(&mut self, now_ns: u64, group: u16, for_ns: u64) -> Disturbance {
         self.parting = Parting {
             group,
             until_ns: now_ns + for_ns,

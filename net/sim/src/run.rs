@@ -1,6 +1,6 @@
 //! One run: a seed from its plan to its verdict.
 
-use sprag_paxos::simulation::{self, Bug, Marks};
+use sprag_paxos::simulation::{self, Bug, Bugs, Marks};
 
 use crate::chance::Chance;
 use crate::failure::Failure;
@@ -38,6 +38,8 @@ pub struct Report {
     pub tally: Tally,
     /// The states that were reached.
     pub marks: Marks,
+    /// The bugs of which one would have changed it, or might have, if it had been planted.
+    pub asked: Bugs,
     /// The faults that struck.
     pub struck: Vec<Strike>,
     /// The events that were asked for, as text.
@@ -99,6 +101,7 @@ fn go(mut world: World, setup: &Setup, events_max: u64) -> Report {
         events: world.trace.events(),
         tally,
         marks: simulation::reached(),
+        asked: simulation::asked(),
         struck: world.struck(),
         tail: world.trace.into_tail(),
     }

@@ -21,6 +21,7 @@ use crate::network::{Disturbance, Network};
 use crate::node::{Input, Node};
 use crate::plan::Plan;
 use crate::queue::Queue;
+use crate::stale::Stale;
 use crate::tally::{Point, Tally};
 use crate::trace::{Happening, Trace};
 
@@ -65,11 +66,11 @@ pub(crate) enum Event {
     Saved { node: usize, life: u32 },
     /// A node starts.
     Start { node: usize },
-    /// A node that came to stand or to lead is ousted.
+    /// Who leads is ousted, so many times in a row; `last` was before.
     Oust {
-        node: usize,
-        life: u32,
         chance: Chance,
+        times: u64,
+        last: usize,
     },
     /// Links and clocks have an occasion to go wrong.
     Disturb,
@@ -92,6 +93,7 @@ pub(crate) struct World {
     queue: Queue,
     pub(crate) nodes: Vec<Node>,
     pub(crate) network: Network,
+    pub(crate) stale: Stale,
     pub(crate) configuration: Configuration,
     pub(crate) clients: Vec<Client>,
     pub(crate) registers: History<Register>,
@@ -142,6 +144,7 @@ impl World {
         let mut world = Self {
             clients: clients.collect(),
             network: Network::new(chance.of(0x4000), &plan),
+            stale: Stale::new(faults.may_strike(Class::Stale)),
             plan,
             chance,
             faults,
@@ -254,9 +257,13 @@ impl World {
                     return self.saved(node);
                 }
             }
-            Event::Oust { node, life, chance } => {
-                if self.is_alive(node, life) && !self.is_calm() {
-                    self.oust(node, chance);
+            Event::Oust {
+                chance,
+                times,
+                last,
+            } => {
+                if !self.is_calm() {
+                    self.oust(chance, times, last);
                 }
             }
             Event::Start { node } => return self.start(node),
@@ -275,7 +282,7 @@ impl World {
         let nodes = self.nodes.len();
         self.faults.turn(self.now_ns / DISTURB_NS);
         if let Some(chance) = self.faults.strike(Class::Blackout, 0) {
-            self.black_out(chance, 0);
+            self.black_out(chance, 0, 0);
         }
         for disturbance in self.network.disturb(&self.faults, self.now_ns, nodes) {
             self.note_disturbance(disturbance);
@@ -294,11 +301,15 @@ impl World {
                 } else {
                     -ahead_ns
                 };
-                self.nodes[node].clock.step(self.now_ns, step_ns);
-                self.nodes[node].tick = None;
-                self.set_timer(node);
+                self.step_clock(node, step_ns);
             }
         }
+    }
+
+    pub(crate) fn step_clock(&mut self, node: usize, step_ns: i64) {
+        self.nodes[node].clock.step(self.now_ns, step_ns);
+        self.nodes[node].tick = None;
+        self.set_timer(node);
     }
 
     pub(crate) fn note_disturbance(&mut self, disturbance: Disturbance) {
@@ -312,14 +323,14 @@ impl World {
         });
     }
 
-    /// The power goes, of all nodes or of some, those in `group` among them; and comes back, for all of them at once or as it
-    /// may.
-    pub(crate) fn black_out(&mut self, chance: Chance, group: u64) {
-        let group = group
-            | match chance.of(1).below(2) {
-                0 => u64::MAX,
-                _ => chance.of(2).bits(),
-            };
+    /// The power goes, of all nodes or of some, those in `group` among them and those in `spared` not; and comes back, for all
+    /// of them at once or as it may.
+    pub(crate) fn black_out(&mut self, chance: Chance, group: u64, spared: u64) {
+        let any = match chance.of(1).below(2) {
+            0 => u64::MAX,
+            _ => chance.of(2).bits(),
+        };
+        let group = (group | any) & !spared;
         let down_ns = chance.of(3).log_uniform(MILLISECOND_NS, SECOND_NS);
         for node in 0..self.nodes.len() {
             if group & 1 << node == 0 || self.nodes[node].executor.is_none() {

@@ -9,6 +9,7 @@ mod regressions;
 mod script;
 mod section;
 mod seeds;
+mod sound;
 mod summary;
 mod table;
 mod verdict;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use sprag_paxos::simulation::Bug;
-use sprag_sim::{Mix, Setup};
 
 use crate::arguments::Arguments;
 use crate::needs::{self, Needs};
 use crate::section;
+use crate::sound::SoundRuns;
 use crate::table::Table;
 use crate::verdict::Verdict;
 use crate::{jobs, table};
@@ -46,10 +46,11 @@ impl Hunt {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verdict> {
     let bugs = arguments.bugs();
-    let (inside, outside) = hunts(arguments, &bugs)?;
+    let sound = SoundRuns::default();
+    let (inside, outside) = hunts(arguments, &bugs, &sound)?;
     let needs = arguments
         .matrix
-        .then(|| needs::find(arguments, &bugs, &inside))
+        .then(|| needs::find(arguments, &bugs, &inside, &sound))
         .transpose()?;
     let table = table_of(&bugs, &inside, &outside, needs.as_ref());
     let mut text = format!(
@@ -66,23 +67,19 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Verd
     conclude(arguments, &inside, &outside, needs.as_ref(), out)
 }
 
-/// After how many of `seeds` seeds from `from` on a run fails, and in which way.
-pub(crate) fn found(setup: &Setup, from: u64, seeds: u64) -> Option<(u64, String)> {
-    (0..seeds).find_map(|number| {
-        let report = sprag_sim::run(from + number, setup);
-        report.failure.map(|failure| (number + 1, failure.way()))
-    })
-}
-
 /// What each bug takes with invariants, and without.
-fn hunts(arguments: &Arguments, bugs: &[Bug]) -> io::Result<(Vec<Hunt>, Vec<Hunt>)> {
+fn hunts(
+    arguments: &Arguments,
+    bugs: &[Bug],
+    sound: &SoundRuns,
+) -> io::Result<(Vec<Hunt>, Vec<Hunt>)> {
     let count = bugs.len() as u64;
     let bar = jobs::bar(2 * count);
     let mut hunts = Vec::new();
     // The longest first: what clients don't see is looked for to the end.
     let work = |number: u64| {
         let bug = bugs[(number % count) as usize];
-        hunt(arguments, bug, number >= count)
+        hunt(arguments, bug, number >= count, sound)
     };
     let take = |_, hunt| {
         hunts.push(hunt);
@@ -93,17 +90,15 @@ fn hunts(arguments: &Arguments, bugs: &[Bug]) -> io::Result<(Vec<Hunt>, Vec<Hunt
     Ok((inside, hunts))
 }
 
-fn hunt(arguments: &Arguments, bug: Bug, looks_inside: bool) -> Hunt {
-    let setup = Setup {
-        mix: Mix::all(),
-        nodes: None,
-        bug: Some(bug),
-        looks_inside,
-    };
+fn hunt(arguments: &Arguments, bug: Bug, looks_inside: bool, sound: &SoundRuns) -> Hunt {
     let mut hunt = Hunt::default();
     for range in 0..RANGES {
         let from = arguments.from + range * arguments.seeds();
-        if let Some((seeds, way)) = found(&setup, from, arguments.seeds()) {
+        let failed = (0..arguments.seeds()).find_map(|number| {
+            let report = sound.run_with(bug, from + number, None, looks_inside)?;
+            Some((number + 1, report.failure?.way()))
+        });
+        if let Some((seeds, way)) = failed {
             hunt.seeds.push(seeds);
             *hunt.ways.entry(way).or_default() += 1;
         }

@@ -1,17 +1,23 @@
 //! Which classes of faults it takes to find each bug: those without which it isn't found any more.
 
 use std::io;
+use std::ops::Range;
 
 use sprag_paxos::simulation::Bug;
-use sprag_sim::{Class, Mix, Setup};
+use sprag_sim::Class;
 
 use crate::arguments::Arguments;
 use crate::jobs;
-use crate::mutants::{self, Hunt};
+use crate::mutants::Hunt;
+use crate::sound::SoundRuns;
 use crate::table::Table;
 
-/// A bug counts as not found after so many times as many seeds as it usually takes, within these bounds. If a class made no
-/// difference, one in a thousand would still not be found after ten times as many.
+/// So many runs that fail are looked at: a class that struck in none of one's faults wasn't needed for it.
+const FAILED: usize = 12;
+
+/// A class that struck in all of them counts as needed if without it no run fails in so many times as many seeds as it
+/// usually takes, within these bounds. If it made no difference, one in a thousand would still not be found after ten
+/// times as many.
 const MEDIANS: u64 = 20;
 const SEEDS_LEAST: u64 = 300;
 pub(crate) const SEEDS_MOST: u64 = 10_000;
@@ -20,42 +26,44 @@ pub(crate) const SEEDS_MOST: u64 = 10_000;
 #[derive(Debug)]
 pub(crate) struct Needs(Vec<Vec<Class>>);
 
-/// Looks for each bug that `hunts` found, with each class left out in turn.
-pub(crate) fn find(arguments: &Arguments, bugs: &[Bug], hunts: &[Hunt]) -> io::Result<Needs> {
-    let classes = Class::ALL.len() as u64;
-    let count = bugs.len() as u64 * classes;
-    let mut needs = Needs(vec![Vec::new(); bugs.len()]);
-    let place = |number: u64| {
-        let class = Class::ALL[(number % classes) as usize];
-        ((number / classes) as usize, class)
-    };
+/// Looks which classes each bug needs that `hunts` found.
+pub(crate) fn find(
+    arguments: &Arguments,
+    bugs: &[Bug],
+    hunts: &[Hunt],
+    sound: &SoundRuns,
+) -> io::Result<Needs> {
+    let mut needs = Needs(Vec::new());
     let work = |number: u64| {
-        let (bug, class) = place(number);
-        hunts[bug]
-            .median()
-            .is_some_and(|median| needs_class(arguments, bugs[bug], class, median))
+        let index = number as usize;
+        hunts[index].median().map_or_else(Vec::new, |median| {
+            let seeds = (MEDIANS * median).clamp(SEEDS_LEAST, SEEDS_MOST);
+            let seeds = arguments.from..arguments.from + seeds;
+            needed(bugs[index], seeds, sound)
+        })
     };
-    let take = |number: u64, is_needed| {
-        let (bug, class) = place(number);
-        if is_needed {
-            needs.0[bug].push(class);
-        }
+    let take = |_, classes| {
+        needs.0.push(classes);
         Ok::<(), io::Error>(())
     };
+    let count = bugs.len() as u64;
     jobs::in_order(count, arguments.jobs(), work, take, &jobs::bar(count))?;
     Ok(needs)
 }
 
-fn needs_class(arguments: &Arguments, bug: Bug, class: Class, median: u64) -> bool {
-    let others = Class::ALL.iter().filter(|other| **other != class);
-    let setup = Setup {
-        mix: Mix::Swarm(others.copied().collect()),
-        nodes: None,
-        bug: Some(bug),
-        looks_inside: true,
+/// The classes without which `bug` isn't found in `seeds`.
+fn needed(bug: Bug, seeds: Range<u64>, sound: &SoundRuns) -> Vec<Class> {
+    let runs = |without| {
+        let run = move |seed| sound.run_with(bug, seed, without, true);
+        let runs = seeds.clone().filter_map(run);
+        runs.filter(|report| report.failure.is_some())
     };
-    let seeds = (MEDIANS * median).clamp(SEEDS_LEAST, SEEDS_MOST);
-    mutants::found(&setup, arguments.from, seeds).is_none()
+    let mut classes = Class::ALL.to_vec();
+    for report in runs(None).take(FAILED) {
+        classes.retain(|class| report.struck.iter().any(|strike| strike.class == *class));
+    }
+    classes.retain(|class| runs(Some(*class)).next().is_none());
+    classes
 }
 
 impl Needs {

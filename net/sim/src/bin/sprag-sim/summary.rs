@@ -239,6 +239,7 @@ mod tests {
                 ..Tally::default()
             },
             marks: sprag_paxos::simulation::Marks::default(),
+            asked: sprag_paxos::simulation::Bugs::default(),
             struck: Vec::new(),
             tail: Vec::new(),
         }
