@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
-use sprag_paxos::{Answer, Ballot, Slot};
+use sprag_paxos::{Answer, Ballot, Recovered, Slot};
 
 use crate::cell::{CELL, Origin};
 use crate::disk::{Disk, DiskError};
@@ -12,10 +12,10 @@ use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::judge::{At, Verdict, judge, kept};
 use crate::log::{Log, Position};
-use crate::open::Recovered;
+use crate::open::Found;
 use crate::options::LogOptions;
 use crate::repair::{Repaired, repair};
-use crate::scan::{Found, Scan};
+use crate::scan::{Remains, Scan};
 use crate::segment::{self, Layout, Segment};
 use crate::slots::Slots;
 use crate::upkeep::prepare;
@@ -36,7 +36,7 @@ impl<D: Disk> Opening<D> {
         mut self,
         mut scans: Vec<Scan<D::File>>,
         misshapen: &[u64],
-    ) -> Result<(Log<D>, Recovered), OpenError> {
+    ) -> Result<(Log<D>, Found), OpenError> {
         let verdict = judge(&scans);
         // The log is never without a segment, unless somebody took it.
         let last = misshapen.iter().copied().max().unwrap_or(0);
@@ -102,12 +102,12 @@ impl<D: Disk> Opening<D> {
             batch: Vec::new(),
             stopped: None,
         };
-        let recovered = log.recovered()?;
-        if recovered.state.decided < log.decided {
+        let found = log.found()?;
+        if found.state.decided < log.decided {
             reach(Mark::DecidedTakenBack);
-            log.take_back_decided(recovered.state.decided)?;
+            log.take_back_decided(found.state.decided)?;
         }
-        Ok((log, recovered))
+        Ok((log, found))
     }
 
     /// Writes to the vote what was found, before anything that was found is touched.
@@ -128,7 +128,7 @@ impl<D: Disk> Opening<D> {
         let origin = self.origin(generation);
         let scan = scans.iter_mut().find(|scan| scan.generation == generation);
         if let (Some(scan), Some(index)) = (scan, count.checked_sub(1))
-            && let Some(Found::Record { cell, .. }) = scan.found.get_mut(index as usize)
+            && let Some(Remains::Record { cell, .. }) = scan.found.get_mut(index as usize)
             && !cell.ends_batch
         {
             cell.ends_batch = true;
@@ -181,15 +181,15 @@ impl<D: Disk> Opening<D> {
 }
 
 impl<D: Disk> Log<D> {
-    fn recovered(&self) -> Result<Recovered, DiskError> {
+    fn found(&self) -> Result<Found, DiskError> {
         let vote = self.vote.record();
         let trimmed = self.slots.trimmed();
-        let mut state = sprag_paxos::Recovered {
+        let mut state = Recovered {
             promised: vote.promised,
             decided: trimmed,
             trimmed,
             snapshot: trimmed,
-            ..sprag_paxos::Recovered::default()
+            ..Recovered::default()
         };
         for (slot, held) in self.slots.all() {
             let answer = self.answer(held)?;
@@ -210,7 +210,7 @@ impl<D: Disk> Log<D> {
                 state.answers.insert(slot, answer);
             }
         }
-        Ok(Recovered {
+        Ok(Found {
             voter: self.identity.voter,
             lost: (vote.lost > Ballot::NONE).then_some(vote.lost),
             state,
@@ -230,9 +230,9 @@ fn count<F>(scan: &Scan<F>, end: At) -> u32 {
 fn note<F>(slots: &mut Slots, scan: &Scan<F>, end: At) {
     for found in scan.found.iter().take(count(scan, end) as usize) {
         match found {
-            Found::Record { cell, is_whole } if *is_whole => slots.note(scan.generation, *cell),
-            Found::Record { cell, .. } => slots.note_unreadable(cell),
-            Found::Nothing { .. } => {}
+            Remains::Record { cell, is_whole } if *is_whole => slots.note(scan.generation, *cell),
+            Remains::Record { cell, .. } => slots.note_unreadable(cell),
+            Remains::Nothing { .. } => {}
         }
     }
 }
@@ -244,8 +244,8 @@ fn in_use<F>(scan: Scan<F>, end: At) -> Segment<F> {
         .iter()
         .take(count as usize)
         .map(|found| match found {
-            Found::Record { cell, .. } if cell.is_accepted() || cell.is_learned() => cell.slot,
-            Found::Record { .. } | Found::Nothing { .. } => Slot::NONE,
+            Remains::Record { cell, .. } if cell.is_accepted() || cell.is_learned() => cell.slot,
+            Remains::Record { .. } | Remains::Nothing { .. } => Slot::NONE,
         });
     Segment {
         generation: scan.generation,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::bytes::UNIT;
 use crate::cell::{CELL, Cell, Origin};
 use crate::disk::{DiskError, DiskFile};
-use crate::scan::{Found, Scan, line_after, read_image, sectors};
+use crate::scan::{Remains, Scan, line_after, read_image, sectors};
 use crate::segment::{self, SECTOR, UNIT_LINES};
 
 /// What a segment is repaired to.
@@ -38,9 +38,9 @@ pub(crate) fn repair<F: DiskFile>(
     let records = || {
         let found = (0..count).zip(&scan.found);
         found.filter_map(|(index, found)| match found {
-            Found::Record { cell, is_whole } => Some((index, cell, *is_whole)),
+            Remains::Record { cell, is_whole } => Some((index, cell, *is_whole)),
             // Nothing but damage: it stays, so that nobody takes it for unwritten.
-            Found::Nothing { .. } => None,
+            Remains::Nothing { .. } => None,
         })
     };
     for (index, cell, _) in records().filter(|(.., is_whole)| !is_whole) {

@@ -15,14 +15,14 @@ pub(crate) struct Scan<F> {
     pub(crate) file: F,
     pub(crate) layout: Layout,
     /// By index, to the one after the last record that left a trace.
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<Remains>,
     /// Whether some record has lost one of its two cells.
     pub(crate) is_scarred: bool,
 }
 
-/// What is found of a record.
+/// What is left of a record.
 #[derive(Clone, Copy)]
-pub(crate) enum Found {
+pub(crate) enum Remains {
     /// At least one of its two cells is good.
     Record {
         cell: Cell,
@@ -72,27 +72,27 @@ impl<F: DiskFile> Scan<F> {
                     && !planted(Bug::TornTakenForUnknown)
                 {
                     reach(Mark::TornRecord);
-                    found.push(Found::Nothing { is_damaged: false });
+                    found.push(Remains::Nothing { is_damaged: false });
                     place = None;
                     continue;
                 }
                 let in_body = &image[cell.line as usize * CELL..][..CELL];
                 is_scarred |= in_front.is_none() || in_body != &image[at..at + CELL];
-                found.push(Found::Record { cell, is_whole });
+                found.push(Remains::Record { cell, is_whole });
                 records = found.len();
                 place = Some(line_after(&cell));
             } else {
                 // With records after it in the body, the front was not damaged where nothing had been written.
                 let is_damaged = header.is_none()
                     && !place.is_some_and(|line| ends_before(&image, layout, origin, line));
-                found.push(Found::Nothing { is_damaged });
+                found.push(Remains::Nothing { is_damaged });
                 place = None;
             }
         }
         found.truncate(records + 1);
         if found.len() == records {
             // No place is left for another.
-            found.push(Found::Nothing { is_damaged: false });
+            found.push(Remains::Nothing { is_damaged: false });
         }
         found.shrink_to_fit();
         Ok(Scan {

@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::error::LogError;
 use crate::log::{Log, Position, Room};
 use crate::sync::{SyncDone, SyncJob};
-use crate::upkeep::{Upkeep, UpkeepDone};
+use crate::upkeep::{UpkeepDone, UpkeepJob};
 
 /// A ticket that isn't reported yet.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl<D: Disk> Store<D> {
     ///
     /// # Errors
     /// [`LogError::Stopped`].
-    pub fn begin_upkeep(&mut self) -> Result<Option<Upkeep<D>>, LogError> {
+    pub fn begin_upkeep(&mut self) -> Result<Option<UpkeepJob<D>>, LogError> {
         self.log.begin_upkeep()
     }
 

@@ -35,14 +35,14 @@ impl<F> Ready<F> {
 }
 
 /// Work for the disk, from [`Log::begin_upkeep`](crate::Log::begin_upkeep).
-pub struct Upkeep<D: Disk> {
+pub struct UpkeepJob<D: Disk> {
     pub(crate) disk: D,
     /// Segments that a durable record says are no longer needed.
     pub(crate) discard: Vec<(u64, Layout)>,
     pub(crate) prepare: Option<(Origin, Layout)>,
 }
 
-/// What came of an [`Upkeep`]; [`Log::finish_upkeep`](crate::Log::finish_upkeep) takes it.
+/// What came of an [`UpkeepJob`]; [`Log::finish_upkeep`](crate::Log::finish_upkeep) takes it.
 pub struct UpkeepDone<D: Disk> {
     pub(crate) outcome: Outcome<D::File>,
 }
@@ -54,7 +54,7 @@ pub(crate) enum Outcome<F> {
     Failed(DiskError),
 }
 
-impl<D: Disk> Upkeep<D> {
+impl<D: Disk> UpkeepJob<D> {
     /// Does it. Takes as long as writing a segment and syncing it.
     pub fn run(self) -> UpkeepDone<D> {
         let outcome = match self.discard() {
@@ -134,7 +134,7 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     /// [`LogError::Stopped`].
-    pub fn begin_upkeep(&mut self) -> Result<Option<Upkeep<D>>, LogError> {
+    pub fn begin_upkeep(&mut self) -> Result<Option<UpkeepJob<D>>, LogError> {
         self.running()?;
         let is_wanted = self.ready.is_none();
         if self.is_in_upkeep || (self.discard.is_empty() && !is_wanted) {
@@ -142,7 +142,7 @@ impl<D: Disk> Log<D> {
         }
         self.is_in_upkeep = true;
         let next = self.origin(self.last().generation + 1);
-        Ok(Some(Upkeep {
+        Ok(Some(UpkeepJob {
             disk: self.disk.clone(),
             discard: std::mem::take(&mut self.discard),
             prepare: is_wanted.then_some((next, self.layout)),

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use fastrand::Rng;
 use sprag_log::{
-    ClusterId, Damage, Disk, DiskFaults, Fault, Identity, Log, LogError, LogOptions, OpenError,
-    Operation, Place, Position, Recovered, SimulatedDisk, SimulatedFile, SyncDone, SyncJob, Upkeep,
-    UpkeepDone,
+    ClusterId, Damage, Disk, DiskFaults, Fault, Found, Identity, Log, LogError, LogOptions,
+    OpenError, Operation, Place, Position, SimulatedDisk, SimulatedFile, SyncDone, SyncJob,
+    UpkeepDone, UpkeepJob,
 };
 use sprag_paxos::simulation::{Bug, plant};
 use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Vote, Voter};
@@ -204,9 +204,9 @@ impl Node {
         match opened {
             // Nobody is there to look at what is read once the power is gone, or isn't.
             Ok(_) | Err(OpenError::VoteLost) if self.world.borrow().is_off => {}
-            Ok((mut log, recovered)) => {
+            Ok((mut log, found)) => {
                 self.is_repaired = true;
-                self.check(&recovered)?;
+                self.check(&found)?;
                 for _ in 0..60 {
                     if self.act(&mut log)? {
                         break;
@@ -350,7 +350,7 @@ impl Node {
             17..19 => {
                 let done = match self.upkeeping.take() {
                     Some(done) => Some(done),
-                    None => log.begin_upkeep().unwrap().map(Upkeep::run),
+                    None => log.begin_upkeep().unwrap().map(UpkeepJob::run),
                 };
                 match done {
                     Some(done) if self.rng.bool() => log.finish_upkeep(done),
@@ -402,7 +402,7 @@ impl Node {
         }
     }
 
-    fn check(&mut self, recovered: &Recovered) -> Result<(), String> {
+    fn check(&mut self, found: &Found) -> Result<(), String> {
         let world = self.world.borrow();
         let is_honest = matches!(world.trouble, Trouble::None | Trouble::FailedSyncs);
         let model = &mut self.model;
@@ -413,28 +413,21 @@ impl Node {
                 Err(format!("{what:?}"))
             }
         };
-        require(recovered.voter == ME, &"another voter")?;
-        require(
-            !is_honest || recovered.lost.is_none(),
-            &("lost", recovered.lost),
-        )?;
-        model.counts.lost += u64::from(recovered.lost.is_some());
-        let asked = recovered.state.promised == Ballot::NONE
-            || model.promises_asked.contains(&recovered.state.promised);
-        require(asked, &("promise invented", recovered.state.promised))?;
-        let kept = Some(recovered.state.promised) >= model.promised;
+        require(found.voter == ME, &"another voter")?;
+        require(!is_honest || found.lost.is_none(), &("lost", found.lost))?;
+        model.counts.lost += u64::from(found.lost.is_some());
+        let asked = found.state.promised == Ballot::NONE
+            || model.promises_asked.contains(&found.state.promised);
+        require(asked, &("promise invented", found.state.promised))?;
+        let kept = Some(found.state.promised) >= model.promised;
         require(
             kept,
-            &(
-                "promise went back",
-                recovered.state.promised,
-                model.promised,
-            ),
+            &("promise went back", found.state.promised, model.promised),
         )?;
-        model.promised = Some(recovered.state.promised).filter(|promised| *promised > Ballot::NONE);
-        self.round = self.round.max(recovered.state.promised.round + 1);
-        let trimmed = recovered.state.trimmed.0;
-        let is_lost = recovered.lost.is_some();
+        model.promised = Some(found.state.promised).filter(|promised| *promised > Ballot::NONE);
+        self.round = self.round.max(found.state.promised.round + 1);
+        let trimmed = found.state.trimmed.0;
+        let is_lost = found.lost.is_some();
         require(
             is_lost || (model.trimmed..=model.trim_asked).contains(&trimmed),
             &("trimmed", trimmed, model.trimmed),
@@ -442,26 +435,26 @@ impl Node {
         model.trimmed = trimmed;
         let above = |slot: &Slot| slot.0 > trimmed;
         require(
-            recovered.state.answers.keys().all(above),
+            found.state.answers.keys().all(above),
             &"an answer for a trimmed slot",
         )?;
-        let decided = recovered.state.decided.0;
+        let decided = found.state.decided.0;
         require(
             (trimmed..=model.decided_asked.max(trimmed)).contains(&decided),
             &("decided", decided, model.decided_asked),
         )?;
         model.last.clear();
-        for (slot, answer) in &recovered.state.answers {
+        for (slot, answer) in &found.state.answers {
             if let Answer::Accepted(vote) = answer {
                 model.last.insert(*slot, vote.entry.clone());
             }
         }
-        model.last.extend(recovered.state.learned.clone());
+        model.last.extend(found.state.learned.clone());
         for slot in (trimmed + 1..=decided).map(Slot) {
             let agrees = model.last.get(&slot) == model.decided.get(&slot);
             require(agrees, &(slot, "decided otherwise", model.last.get(&slot)))?;
         }
-        let torn = recovered.answer(Slot(decided + 1));
+        let torn = found.answer(Slot(decided + 1));
         require(
             !is_honest || decided >= model.decided_durable || matches!(torn, Answer::Unknown(_)),
             &("decided went back", decided, model.decided_durable),
@@ -481,7 +474,7 @@ impl Node {
                 .get(&slot)
                 .copied()
                 .unwrap_or(Ballot::NONE);
-            let answer = recovered.answer(slot);
+            let answer = found.answer(slot);
             match &answer {
                 Answer::Never => require(
                     acknowledged == Ballot::NONE,

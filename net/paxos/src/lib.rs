@@ -4,6 +4,7 @@
 mod acceptor;
 mod ballot;
 mod batch;
+mod by_slot;
 mod candidate;
 mod catch_up;
 mod choice;
@@ -21,7 +22,6 @@ mod recovered;
 mod replica;
 mod replication;
 pub mod simulation;
-mod slots;
 mod snapshot;
 #[cfg(test)]
 mod testing;

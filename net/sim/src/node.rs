@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sprag_log::{
-    Loaded, SimulatedDisk, SimulatedFile, SnapshotJob, Snapshots, Store, SyncJob, Upkeep,
+    Loaded, SimulatedDisk, SimulatedFile, SnapshotJob, Snapshots, Store, SyncJob, UpkeepJob,
 };
 use sprag_paxos::{Executor, Message, Record, RoleName, Slot, Snapshot, Ticket, Voter};
 
@@ -62,7 +62,7 @@ pub(crate) struct Node {
     /// The sync that is under way.
     pub(crate) syncing: Option<SyncJob<SimulatedFile>>,
     /// What is done to its segments beside writing to them.
-    pub(crate) upkeep: Option<Upkeep<SimulatedDisk>>,
+    pub(crate) upkeep: Option<UpkeepJob<SimulatedDisk>>,
     /// Its disk had no room, and will be asked again.
     pub(crate) tries_again: bool,
     /// Its snapshots; `None` while it is down.

@@ -1,12 +1,12 @@
 //! A node and its disk: what it writes and syncs, how it dies, and how it starts with what the disk kept.
 
 use sprag_log::{
-    ClusterId, Identity, Loaded, Log, LogError, OpenError, Recovered, SimulatedDisk, Snapshots,
-    Store,
+    ClusterId, Found, Identity, Loaded, Log, LogError, OpenError, SimulatedDisk, Snapshots, Store,
 };
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 use sprag_paxos::{
-    Answer, Configuration, DiskId, Executor, NodeId, Options, Record, Replica, Slot, Ticket, Voter,
+    Answer, Configuration, DiskId, Executor, NodeId, Options, Record, Recovered, Replica, Slot,
+    Ticket, Voter,
 };
 
 use crate::fault::Class;
@@ -257,7 +257,7 @@ impl World {
                 self.start_later(node);
                 Ok(())
             }
-            Ok(opened) if opened.recovered.lost.is_none() => self.go_live(node, opened),
+            Ok(opened) if opened.found.lost.is_none() => self.go_live(node, opened),
             Err(OpenError::Disk(_)) => {
                 reach(Mark::StartRefused);
                 self.nodes[node].disk.die(false);
@@ -273,7 +273,7 @@ impl World {
                 });
                 let what = match other {
                     Ok(opened) => {
-                        format!("acceptances up to {:?} are lost", opened.recovered.lost)
+                        format!("acceptances up to {:?} are lost", opened.found.lost)
                     }
                     Err(error) => error.to_string(),
                 };
@@ -294,12 +294,12 @@ impl World {
 
     fn open(&self, node: usize) -> Result<Opened, OpenError> {
         let disk = &self.nodes[node].disk.disk;
-        let (log, recovered) = Log::open(disk, CLUSTER, NodeId(node as u16), &self.plan.log)?;
-        let trimmed = recovered.state.trimmed;
+        let (log, found) = Log::open(disk, CLUSTER, NodeId(node as u16), &self.plan.log)?;
+        let trimmed = found.state.trimmed;
         let (snapshots, loaded) = Snapshots::open(disk, CLUSTER, trimmed, BYTES_MAX)?;
         Ok(Opened {
             log,
-            recovered,
+            found,
             snapshots,
             loaded,
         })
@@ -323,7 +323,7 @@ impl World {
 
     fn go_live(&mut self, node: usize, opened: Opened) -> Result<(), Broken> {
         let voter = self.nodes[node].voter;
-        let mut recovered = opened.recovered.state;
+        let mut recovered = opened.found.state;
         if let Some(loaded) = &opened.loaded {
             let through = loaded.snapshot.through;
             recovered.snapshot = through;
@@ -385,7 +385,7 @@ impl World {
 /// What was found on a disk.
 struct Opened {
     log: Log<SimulatedDisk>,
-    recovered: Recovered,
+    found: Found,
     snapshots: Snapshots<SimulatedDisk>,
     loaded: Option<Loaded>,
 }
@@ -399,7 +399,7 @@ pub(crate) fn identity_of(voter: Voter) -> Identity {
 }
 
 /// Whether a record that was not known to be durable turned out to be.
-fn survived(recovered: &sprag_paxos::Recovered, record: &Record) -> bool {
+fn survived(recovered: &Recovered, record: &Record) -> bool {
     match record {
         // What comes before it in the log has survived too.
         Record::Accepted { slot, .. } | Record::Learned { slot, .. }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use fastrand::Rng;
-use sprag_log::{LogError, Position, Recovered, SimulatedFile, SyncDone, SyncJob, Upkeep};
+use sprag_log::{Found, LogError, Position, SimulatedFile, SyncDone, SyncJob, UpkeepJob};
 use sprag_paxos::{Answer, Ballot, Entry, Record, Vote};
 
 use super::super::*;
@@ -265,7 +265,7 @@ impl Node {
         })
     }
 
-    fn check(&mut self, recovered: &Recovered, found: Option<&Loaded>) -> Result<(), End> {
+    fn check(&mut self, recovered: &Found, found: Option<&Loaded>) -> Result<(), End> {
         let model = &mut self.model;
         let trimmed = recovered.state.trimmed.0;
         require(
@@ -318,7 +318,7 @@ impl Node {
                 }
                 Ok(())
             }
-            _ => match life.log.begin_upkeep()?.map(Upkeep::run) {
+            _ => match life.log.begin_upkeep()?.map(UpkeepJob::run) {
                 Some(done) => Ok(life.log.finish_upkeep(done)?),
                 None => Ok(()),
             },
