@@ -56,6 +56,7 @@ mod recover;
 mod repair;
 mod scan;
 mod segment;
+mod segments;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod slots;

@@ -145,7 +145,6 @@ impl<D: Disk> Log<D> {
         }
         let log = Opening {
             disk: disk.clone(),
-            identity,
             vote,
             options: *options,
             layout,

@@ -116,7 +116,7 @@ impl<D: Disk> Store<D> {
     /// As [`Log::append`], but for [`LogError::Busy`]; [`LogError::Stopped`]. What was refused for want of room is kept, and
     /// written by a later call: in one batch with a [`Record::Trimmed`] that comes meanwhile, which makes room.
     pub fn begin_sync(&mut self) -> Result<Option<SyncJob<D::File>>, LogError> {
-        if !self.wants_sync || self.log.is_syncing {
+        if !self.wants_sync || self.log.progress.is_syncing() {
             return Ok(None);
         }
         let mut records = std::mem::take(&mut self.records);
