@@ -165,6 +165,11 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// `EIO`: what a failing disk says, and what stands for a failure that has no number.
+    pub const EIO: Fault = Fault::Io { code: 5 };
+}
+
 /// A disk's refusal: what was asked, of which file, and why it was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation} {file}: {fault}")]

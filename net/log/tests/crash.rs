@@ -57,7 +57,7 @@ impl DiskFaults for Hook {
         world.is_off |= world.operations > world.until_cut;
         let is_sync = matches!(operation, Operation::Sync | Operation::SyncDirectory);
         let fails = is_sync && world.trouble == Trouble::FailedSyncs && world.rng.u8(..) < 10;
-        (world.is_off || fails).then_some(Fault::Io { code: 5 })
+        (world.is_off || fails).then_some(Fault::EIO)
     }
 
     fn misdirects(&mut self, file: &str, _: u64, bytes: u64) -> Option<Place> {

@@ -12,9 +12,6 @@ use crate::fault::{Class, Faults};
 use crate::plan::Plan;
 use crate::storage::identity_of;
 
-/// What a disk says that doesn't.
-const INPUT_OUTPUT: Fault = Fault::Io { code: 5 };
-
 /// The smallest sector.
 const SECTOR_BYTES: u64 = 512;
 
@@ -166,16 +163,16 @@ impl DiskFaults for Hook {
     fn refuses(&mut self, operation: Operation, _file: &str, bytes: u64) -> Option<Fault> {
         if self.is_cut.get() || self.strike(Class::PowerCut).is_some() {
             self.is_cut.set(true);
-            return Some(INPUT_OUTPUT);
+            return Some(Fault::EIO);
         }
         match operation {
             Operation::Sync | Operation::SyncDirectory => {
-                self.strike(Class::FailedSync).map(|_| INPUT_OUTPUT)
+                self.strike(Class::FailedSync).map(|_| Fault::EIO)
             }
             Operation::Write => {
                 let chance = self.strike(Class::FailedWrite)?;
                 Some(match chance.of(1).below(3) {
-                    0 => INPUT_OUTPUT,
+                    0 => Fault::EIO,
                     1 => Fault::ReadOnly,
                     // Whole sectors: a disk takes no less.
                     _ => Fault::Short {

@@ -20,7 +20,7 @@ fn after_a_write_or_sync_that_failed_the_log_has_stopped() {
         Fault::ReadOnly,
         Fault::Permission,
         Fault::Short { done, asked },
-        Fault::Io { code: 5 },
+        Fault::EIO,
     ];
     for (operation, fault) in [Operation::Write, Operation::Sync]
         .into_iter()

@@ -30,7 +30,7 @@ impl DiskFaults for Hook {
         let mut fate = self.0.borrow_mut();
         let left = fate.operations_left.as_mut()?;
         if *left == 0 {
-            return Some(Fault::Io { code: 5 });
+            return Some(Fault::EIO);
         }
         *left -= 1;
         None

@@ -61,7 +61,7 @@ impl DiskFaults for Hook {
         {
             return Some(Fault::Full);
         }
-        (world.is_off || fails).then_some(Fault::Io { code: 5 })
+        (world.is_off || fails).then_some(Fault::EIO)
     }
 
     fn survives(&mut self, _: &str, _: u64) -> bool {
