@@ -6,7 +6,7 @@ use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 
 use crate::bytes::checksum;
 use crate::cell::{CELL, Cell, Kind, Origin};
-use crate::disk::{DiskError, DiskFile, Fault};
+use crate::disk::{DiskError, DiskFile};
 use crate::segment::{self, Layout, SECTOR, UNIT_LINES};
 
 /// A segment and its records.
@@ -213,22 +213,17 @@ pub(crate) fn read_image<F: DiskFile>(file: &F, layout: Layout) -> Result<Vec<u8
     let mut image = vec![0; layout.bytes()];
     match file.read(0, &mut image) {
         Ok(()) => return Ok(image),
-        Err(error) if is_damage(error.fault) => {}
+        Err(error) if error.is_damage() => {}
         Err(error) => return Err(error),
     }
     for (sector, bytes) in image.chunks_mut(SECTOR).enumerate() {
         match file.read((sector * SECTOR) as u64, bytes) {
             Ok(()) => {}
-            Err(error) if is_damage(error.fault) => bytes.fill(0xff),
+            Err(error) if error.is_damage() => bytes.fill(0xff),
             Err(error) => return Err(error),
         }
     }
     Ok(image)
-}
-
-/// Whether a refused read tells of a bad place, not of a bad moment.
-pub(crate) fn is_damage(fault: Fault) -> bool {
-    matches!(fault, Fault::Io { .. } | Fault::Short { .. })
 }
 
 /// The line after a record's last, or where the next batch begins.

@@ -11,7 +11,6 @@ use crate::disk::{DiskError, DiskFile};
 use crate::identity::Identity;
 use crate::record::{Draft, Size};
 use crate::repair::Repaired;
-use crate::scan::is_damage;
 use crate::segment::{self, Layout, Segment, UNIT_LINES};
 use crate::upkeep::Ready;
 
@@ -183,7 +182,7 @@ impl<F: DiskFile> Segments<F> {
         let start = (u64::from(cell.line) + 1) * CELL as u64;
         match segment.file.read(start, &mut payload) {
             Ok(()) => Ok((checksum(&payload) == cell.payload).then_some(payload)),
-            Err(error) if is_damage(error.fault) => Ok(None),
+            Err(error) if error.is_damage() => Ok(None),
             Err(error) => Err(error),
         }
     }
