@@ -13,6 +13,7 @@ mod effect;
 mod election;
 mod entry;
 mod executor;
+mod hint;
 mod leader;
 mod learner;
 mod message;
@@ -25,6 +26,7 @@ pub mod simulation;
 mod snapshot;
 #[cfg(test)]
 mod testing;
+mod tickets;
 mod transfer;
 mod voter;
 
