@@ -4,13 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use sprag_log::{Damage, Disk, DiskFaults, Fault, Log, NoFaults, Operation, Place, SimulatedDisk};
+use sprag_log::{
+    ClusterId, Damage, Disk, DiskFaults, Fault, Identity, Log, NoFaults, Operation, Place,
+    SimulatedDisk,
+};
 use sprag_paxos::Voter;
 
 use crate::chance::Chance;
 use crate::fault::{Class, Faults};
 use crate::plan::Plan;
-use crate::storage::identity_of;
+
+/// Whose disks they all are.
+pub(crate) const CLUSTER: ClusterId = ClusterId(1);
 
 /// The smallest sector.
 const SECTOR_BYTES: u64 = 512;
@@ -136,6 +141,14 @@ impl NodeDisk {
     }
 }
 
+/// What a voter's disk is made for.
+pub(crate) fn identity_of(voter: Voter) -> Identity {
+    Identity {
+        cluster: CLUSTER,
+        voter,
+    }
+}
+
 struct Hook {
     faults: Faults,
     node: usize,
@@ -149,9 +162,7 @@ impl Hook {
     fn strike(&self, class: Class) -> Option<Chance> {
         self.faults.strike(class, self.node)
     }
-}
 
-impl Hook {
     fn note_write(&self, file: &str, offset: u64, bytes: u64) {
         let mut written = self.written.borrow_mut();
         written.truncate(WRITTEN_MAX - 1);
