@@ -1,7 +1,10 @@
-//! What a log does: on every disk alike, when the disk refuses, and when it is damaged.
+//! What a log does: on every disk alike, when the disk refuses, when it is damaged, and wherever the power goes.
 
 mod conformance;
+mod crash;
 mod damaged;
+#[path = "../support/lives.rs"]
+mod lives;
 mod refused;
 mod torn;
 #[macro_use]
