@@ -89,9 +89,9 @@ impl World {
         self.faults.end();
         for node in self.healed.clone() {
             self.nodes[node].clock.run_at(self.now_ns, 1000);
-            if self.nodes[node].is_paused {
+            if self.nodes[node].life.is_some() {
                 self.go_on(node)?;
-            } else if self.nodes[node].life.is_none() && !power_goes {
+            } else if !power_goes {
                 self.start(node)?;
             }
         }

@@ -25,9 +25,11 @@ impl World {
 
     /// The pause is over.
     pub(crate) fn go_on(&mut self, node: usize) -> Result<(), Broken> {
-        if !std::mem::take(&mut self.nodes[node].is_paused) {
+        let life = self.nodes[node].life.as_mut();
+        let Some(paused) = life.filter(|life| life.is_paused) else {
             return Ok(());
-        }
+        };
+        paused.is_paused = false;
         self.note(Happening::WentOn {
             node: NodeId(node as u16),
         });
@@ -37,8 +39,7 @@ impl World {
 
     /// Takes in what has come, as long as nothing stops it.
     pub(crate) fn go(&mut self, node: usize) -> Result<(), Broken> {
-        while !self.nodes[node].is_paused
-            && let Some(life) = &mut self.nodes[node].life
+        while let Some(life) = self.awake(node)
             && let Some(input) = life.inbox.pop_front()
         {
             self.feed(node, input);
@@ -111,7 +112,7 @@ impl World {
                 self.die(node, chance.of(2).below(2) == 0);
             }
             1 => self.black_out(chance.of(2), 1 << node),
-            2 if !self.nodes[node].is_paused => {
+            2 if self.awake(node).is_some() => {
                 self.stand_still(node, chance.of(2).log_uniform(MILLISECOND_NS, SECOND_NS));
             }
             _ => {
@@ -142,7 +143,7 @@ impl World {
                 effect: &effect,
             });
             self.perform(node, effect)?;
-            if self.nodes[node].is_paused {
+            if self.awake(node).is_none() {
                 return Ok(());
             }
             if let Some(chance) = self.faults.strike(Class::Pause, node) {
@@ -237,13 +238,21 @@ impl World {
         Ok(())
     }
 
+    /// The life of a node that is up and doesn't stand still.
+    fn awake(&mut self, node: usize) -> Option<&mut Life> {
+        let life = self.nodes[node].life.as_mut();
+        life.filter(|life| !life.is_paused)
+    }
+
     /// The node stands still, between two effects, and goes on later.
     pub(crate) fn stand_still(&mut self, node: usize, for_ns: u64) {
         self.note(Happening::Paused {
             node: NodeId(node as u16),
             for_ns,
         });
-        self.nodes[node].is_paused = true;
+        if let Some(life) = &mut self.nodes[node].life {
+            life.is_paused = true;
+        }
         self.due_after(for_ns, node, Due::GoOn);
     }
 
@@ -271,14 +280,9 @@ impl World {
 
     /// Sets the timer for the voter's next deadline.
     pub(crate) fn set_timer(&mut self, node: usize) {
-        let Node {
-            life: Some(life),
-            clock,
-            // While it stands still, so does its timer.
-            is_paused: false,
-            ..
-        } = &mut self.nodes[node]
-        else {
+        let Node { life, clock, .. } = &mut self.nodes[node];
+        // While it stands still, so does its timer.
+        let Some(life) = life.as_mut().filter(|life| !life.is_paused) else {
             return;
         };
         let Some(deadline_ns) = life.executor.deadline_ns() else {

@@ -52,8 +52,6 @@ pub(crate) struct Node {
     pub(crate) lives: u32,
     /// `None` while it is down.
     pub(crate) life: Option<Life>,
-    /// It stands still between two effects.
-    pub(crate) is_paused: bool,
     /// What it wrote and isn't known to be durable.
     pub(crate) unsynced: VecDeque<(Ticket, Record)>,
     pub(crate) deaths: u32,
@@ -70,7 +68,6 @@ impl Node {
             is_loser,
             lives: 0,
             life: None,
-            is_paused: false,
             unsynced: VecDeque::new(),
             deaths: 0,
             is_gone: false,
@@ -88,6 +85,8 @@ pub(crate) struct Life {
     pub(crate) snapshots: Snapshots<SimulatedDisk>,
     /// What came and was not taken in yet.
     pub(crate) inbox: VecDeque<Input>,
+    /// It stands still between two effects.
+    pub(crate) is_paused: bool,
     /// Its timer, if it is set.
     pub(crate) tick: Option<Tick>,
     /// Whose calls it was given to propose, and their numbers as proposals.
@@ -133,6 +132,7 @@ impl Life {
             store,
             snapshots,
             inbox: VecDeque::new(),
+            is_paused: false,
             tick: None,
             waiting: BTreeMap::new(),
             syncing: None,

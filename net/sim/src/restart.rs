@@ -25,7 +25,6 @@ impl World {
         });
         let dead = &mut self.nodes[node];
         dead.life = None;
-        dead.is_paused = false;
         dead.disk.die(with_power);
         self.start_later(node);
     }
