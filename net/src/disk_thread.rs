@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use sprag_log::{
-    RealDisk, RealFile, SnapshotDone, SnapshotJob, SyncDone, SyncJob, Upkeep, UpkeepDone,
+    RealDisk, RealFile, SnapshotDone, SnapshotJob, SyncDone, SyncJob, UpkeepDone, UpkeepJob,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -13,7 +13,7 @@ pub(crate) enum Job {
     /// Makes what was appended durable.
     Sync(SyncJob<RealFile>),
     /// Makes the next segment ready.
-    Upkeep(Upkeep<RealDisk>),
+    Upkeep(UpkeepJob<RealDisk>),
     /// Makes a snapshot durable. Never at the same time as an upkeep: it is one thread.
     Snapshot(SnapshotJob<RealDisk>),
 }

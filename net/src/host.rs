@@ -9,7 +9,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use sprag_log::{
     Loaded, Log, LogError, LogOptions, RealDisk, RealFile, SnapshotDone, SnapshotError,
-    SnapshotJob, Snapshots, Store, SyncDone, SyncJob, Upkeep, UpkeepDone,
+    SnapshotJob, Snapshots, Store, SyncDone, SyncJob, UpkeepDone, UpkeepJob,
 };
 use sprag_paxos::{
     Effect, Entry, Executor, Message, NodeId, Options, ProposeError, Recovered, Replica, Slot,
@@ -390,7 +390,7 @@ impl Host {
     }
 
     /// What makes the next segment ready, if that is wanted.
-    pub(crate) fn begin_upkeep(&mut self) -> Result<Option<Upkeep<RealDisk>>, LogError> {
+    pub(crate) fn begin_upkeep(&mut self) -> Result<Option<UpkeepJob<RealDisk>>, LogError> {
         self.store.begin_upkeep()
     }
 

@@ -165,6 +165,11 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// `EIO`: what a failing disk says, and what stands for a failure that has no number.
+    pub const EIO: Fault = Fault::Io { code: 5 };
+}
+
 /// A disk's refusal: what was asked, of which file, and why it was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation} {file}: {fault}")]
@@ -178,12 +183,6 @@ pub struct DiskError {
 }
 
 impl DiskError {
-    /// Whether nothing was done for want of room. Of a sync that is no answer: what was to be synced is unknown.
-    pub(crate) fn is_want_of_room(&self) -> bool {
-        let is_sync = matches!(self.operation, Operation::Sync | Operation::SyncDirectory);
-        self.fault == Fault::Full && !is_sync
-    }
-
     /// The refusal of `operation` on `file`.
     pub fn new(operation: Operation, file: impl Into<String>, fault: Fault) -> DiskError {
         DiskError {
@@ -191,5 +190,16 @@ impl DiskError {
             file: file.into(),
             fault,
         }
+    }
+
+    /// Whether a refused read tells of a bad place, not of a bad moment.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self.fault, Fault::Io { .. } | Fault::Short { .. })
+    }
+
+    /// Whether nothing was done for want of room. Of a sync that is no answer: what was to be synced is unknown.
+    pub(crate) fn is_want_of_room(&self) -> bool {
+        let is_sync = matches!(self.operation, Operation::Sync | Operation::SyncDirectory);
+        self.fault == Fault::Full && !is_sync
     }
 }

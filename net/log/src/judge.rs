@@ -10,7 +10,7 @@ use sprag_paxos::Slot;
 use sprag_paxos::simulation::{Bug, planted};
 
 use crate::cell::{Cell, Kind};
-use crate::scan::{Found, Scan};
+use crate::scan::{Remains, Scan};
 
 /// A place in the log: a generation, and an index in its segment.
 pub(crate) type At = (u64, u32);
@@ -105,8 +105,8 @@ pub(crate) fn kept<F>(scans: &[Scan<F>], first: u64, end: At) -> impl Iterator<I
 fn records<F>(scan: &Scan<F>, count: u32) -> impl Iterator<Item = (At, &Cell)> {
     let found = (0..count).zip(&scan.found);
     found.filter_map(|(index, found)| match found {
-        Found::Record { cell, .. } => Some(((scan.generation, index), cell)),
-        Found::Nothing { .. } => None,
+        Remains::Record { cell, .. } => Some(((scan.generation, index), cell)),
+        Remains::Nothing { .. } => None,
     })
 }
 
@@ -128,7 +128,7 @@ fn end<F>(scans: &[Scan<F>], first: u64, proven: At) -> Option<(At, bool)> {
         for (index, found) in (0..).zip(&scan.found) {
             let at = (scan.generation, index);
             match *found {
-                Found::Record { cell, is_whole } => {
+                Remains::Record { cell, is_whole } => {
                     if !is_whole && planted(Bug::CorruptMiddleReadAsEnd) {
                         return Some((at, false));
                     }
@@ -143,14 +143,14 @@ fn end<F>(scans: &[Scan<F>], first: u64, proven: At) -> Option<(At, bool)> {
                     }
                     previous = Some(cell.checksum);
                 }
-                Found::Nothing { is_damaged } if index < last => {
+                Remains::Nothing { is_damaged } if index < last => {
                     if at >= proven {
                         return Some((at, is_lost || is_damaged));
                     }
                     is_lost = true;
                     previous = None;
                 }
-                Found::Nothing { is_damaged } => {
+                Remains::Nothing { is_damaged } => {
                     let mut after = index;
                     if scan.generation == proven.0 && index < proven.1 {
                         is_lost = true;
@@ -171,5 +171,5 @@ fn end<F>(scans: &[Scan<F>], first: u64, proven: At) -> Option<(At, bool)> {
 
 /// Whether a segment without records may have had one.
 fn is_damaged_at_once<F>(scan: &Scan<F>) -> bool {
-    matches!(scan.found[..], [Found::Nothing { is_damaged: true }, ..])
+    matches!(scan.found[..], [Remains::Nothing { is_damaged: true }, ..])
 }

@@ -18,8 +18,8 @@
 //! let cluster = ClusterId(7);
 //! Log::create(&disk, Identity { cluster, voter }, &options)?;
 //!
-//! let (mut log, recovered) = Log::open(&disk, cluster, voter.node, &options)?;
-//! assert_eq!(recovered.answer(Slot(1)), Answer::Never);
+//! let (mut log, found) = Log::open(&disk, cluster, voter.node, &options)?;
+//! assert_eq!(found.answer(Slot(1)), Answer::Never);
 //!
 //! let ballot = Ballot { round: 1, voter };
 //! let vote = Vote { ballot, entry: Entry::Commands((*b"put").into()) };
@@ -35,9 +35,9 @@
 //! }
 //!
 //! drop(log);
-//! let (_, recovered) = Log::open(&disk, cluster, voter.node, &options)?;
-//! assert_eq!(recovered.state.promised, ballot);
-//! assert_eq!(recovered.answer(Slot(1)), Answer::Accepted(vote));
+//! let (_, found) = Log::open(&disk, cluster, voter.node, &options)?;
+//! assert_eq!(found.state.promised, ballot);
+//! assert_eq!(found.answer(Slot(1)), Answer::Accepted(vote));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -56,6 +56,7 @@ mod recover;
 mod repair;
 mod scan;
 mod segment;
+mod segments;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod slots;
@@ -69,7 +70,7 @@ pub use disk::{Disk, DiskError, DiskFile, Fault, Operation};
 pub use error::{LogError, OpenError, SnapshotError};
 pub use identity::{ClusterId, Identity};
 pub use log::{Log, Position};
-pub use open::Recovered;
+pub use open::Found;
 pub use options::{LogOptions, OptionsError};
 pub use real::{RealDisk, RealFile};
 #[cfg(feature = "simulation")]
@@ -77,4 +78,4 @@ pub use simulated::{Damage, DiskFaults, NoFaults, Place, SimulatedDisk, Simulate
 pub use snapshots::{Chunk, Finished, Loaded, SnapshotDone, SnapshotJob, Snapshots};
 pub use store::Store;
 pub use sync::{SyncDone, SyncJob};
-pub use upkeep::{Upkeep, UpkeepDone};
+pub use upkeep::{UpkeepDone, UpkeepJob};

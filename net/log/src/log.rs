@@ -1,22 +1,21 @@
 //! The log of a node: what it promised and what it accepted, durable.
 
-use std::collections::VecDeque;
 use std::fmt;
 
 use sprag_paxos::simulation::{Bug, planted};
 use sprag_paxos::{Answer, Ballot, Entry, Record, Slot, Vote, Voter};
 
-use crate::bytes::{UNIT, checksum};
 use crate::cell::{CELL, Cell, Kind, Origin};
-use crate::disk::{Disk, DiskError, DiskFile};
+use crate::disk::{Disk, DiskError};
 use crate::error::LogError;
 use crate::identity::Identity;
 use crate::options::LogOptions;
-use crate::record::{self, Draft};
-use crate::scan::is_damage;
-use crate::segment::{self, Layout, Segment, UNIT_LINES};
+use crate::record::{self, Draft, Size};
+use crate::recover::Opening;
+use crate::segments::Segments;
 use crate::slots::{Held, Slots};
-use crate::upkeep::Ready;
+use crate::sync::Progress;
+use crate::upkeep::Upkeep;
 use crate::vote::VoteFile;
 
 /// How many records were appended since the log was opened. All records up to a position become durable together.
@@ -41,39 +40,33 @@ pub(crate) struct Room {
 /// sync that succeeded may be there or not. Nothing is ever tried again. Whoever opens it anew finds out.
 pub struct Log<D: Disk> {
     pub(crate) disk: D,
-    pub(crate) identity: Identity,
     pub(crate) vote: VoteFile<D::File>,
-    pub(crate) options: LogOptions,
-    pub(crate) layout: Layout,
-    /// Oldest first; the last is written to. Never empty.
-    pub(crate) segments: VecDeque<Segment<D::File>>,
-    /// The front of the last segment, as it was written.
-    pub(crate) header: Vec<u8>,
-    /// Where the next batch goes.
-    pub(crate) line: u32,
-    /// The checksum of the last record's cell.
-    pub(crate) previous: u64,
-    /// The next segment.
-    pub(crate) ready: Option<Ready<D::File>>,
-    /// Segments that a durable record says are no longer needed.
-    pub(crate) discard: Vec<(u64, Layout)>,
-    /// The last trim, until its record is durable: where that is, and the oldest generation that it needs.
-    pub(crate) trim: Option<(Position, u64)>,
+    options: LogOptions,
+    pub(crate) segments: Segments<D::File>,
     pub(crate) slots: Slots,
-    pub(crate) decided: Slot,
-    pub(crate) appended: Position,
-    pub(crate) synced: Position,
-    pub(crate) is_syncing: bool,
-    pub(crate) is_in_upkeep: bool,
-    /// The batch as it is written; kept, so that appending allocates nothing.
-    pub(crate) batch: Vec<u8>,
-    pub(crate) stopped: Option<DiskError>,
+    pub(crate) progress: Progress,
+    pub(crate) upkeep: Upkeep<D::File>,
+    stopped: Option<DiskError>,
 }
 
 impl<D: Disk> Log<D> {
+    /// Goes on with what was found.
+    pub(crate) fn opened(opening: Opening<D>, segments: Segments<D::File>, slots: Slots) -> Log<D> {
+        Log {
+            disk: opening.disk,
+            vote: opening.vote,
+            options: opening.options,
+            segments,
+            slots,
+            progress: Progress::default(),
+            upkeep: Upkeep::new(opening.layout),
+            stopped: None,
+        }
+    }
+
     /// Who votes on this disk.
     pub fn voter(&self) -> Voter {
-        self.identity.voter
+        self.identity().voter
     }
 
     /// The highest ballot that was promised durably.
@@ -88,22 +81,22 @@ impl<D: Disk> Log<D> {
 
     /// All slots up to this one are decided, as far as records say.
     pub fn decided(&self) -> Slot {
-        self.decided
+        self.slots.decided()
     }
 
     /// All that was appended up to here.
     pub fn appended(&self) -> Position {
-        self.appended
+        self.progress.appended()
     }
 
     /// All that was appended up to here is durable.
     pub fn synced(&self) -> Position {
-        self.synced
+        self.progress.synced()
     }
 
     /// How many segments hold what isn't trimmed: at most [`LogOptions::segments_max`].
     pub fn segments(&self) -> usize {
-        self.segments.len()
+        self.segments.all().count()
     }
 
     /// Why the log has stopped, if it has.
@@ -163,6 +156,16 @@ impl<D: Disk> Log<D> {
         room: Room,
     ) -> Result<Position, LogError> {
         self.running()?;
+        self.check_slots(records, room)?;
+        let drafts = records.iter().filter_map(Draft::of);
+        self.make_room(Size::of(drafts.clone()), room.segments_max)?;
+        let promised = records.iter().map(record::promised);
+        self.raise(promised.fold(Ballot::NONE, Ballot::max))?;
+        self.write(drafts)
+    }
+
+    /// Refuses slots that are trimmed, and those that are too far.
+    fn check_slots(&self, records: &[Record], room: Room) -> Result<(), LogError> {
         let mut trimmed = self.slots.trimmed();
         let slots_max = self.options.slots_max;
         for record in records {
@@ -184,11 +187,7 @@ impl<D: Disk> Log<D> {
                 });
             }
         }
-        let drafts = records.iter().filter_map(Draft::of);
-        self.make_room(drafts.clone(), room.segments_max)?;
-        let promised = records.iter().map(record::promised);
-        self.raise(promised.fold(Ballot::NONE, Ballot::max))?;
-        self.write(drafts)
+        Ok(())
     }
 
     /// What the node knows of `slot`, read from the disk and checked.
@@ -224,7 +223,7 @@ impl<D: Disk> Log<D> {
         let record = Record::Decided(slot);
         let draft = Draft::of(&record).into_iter();
         let taken_back = self
-            .make_room(draft.clone(), usize::MAX)
+            .make_room(Size::of(draft.clone()), usize::MAX)
             .and_then(|()| self.write(draft))
             .and_then(|_| self.sync());
         match taken_back {
@@ -246,31 +245,16 @@ impl<D: Disk> Log<D> {
             .map_err(|error| self.stop(error))
     }
 
-    /// Sees to it that the drafts fit into the last segment.
-    fn make_room<'a>(
-        &mut self,
-        drafts: impl Iterator<Item = Draft<'a>>,
-        segments_max: usize,
-    ) -> Result<(), LogError> {
-        let (records, lines) = drafts.fold((0, 0), |(records, lines), draft| {
-            (records + 1, lines + draft.lines())
-        });
-        let fits = |layout: Layout, count: u32, line: u32| {
-            records <= u64::from(layout.records_max() - count)
-                && lines <= u64::from(layout.end() - line)
-        };
-        let last = self.last();
-        if fits(last.layout, last.count, self.line) {
+    /// Sees to it that a batch of this size fits into the last segment.
+    fn make_room(&mut self, size: Size, segments_max: usize) -> Result<(), LogError> {
+        if self.segments.has_room(size) {
             return Ok(());
         }
-        let next = self
-            .ready
-            .as_ref()
-            .map_or(self.layout, |ready| ready.layout);
-        if !fits(next, 0, next.body()) {
+        let next = self.upkeep.next_layout();
+        if !size.fits(next, 0, next.body()) {
             return Err(LogError::TooLarge {
-                records,
-                bytes: lines * CELL as u64,
+                records: size.records,
+                bytes: size.lines * CELL as u64,
                 records_max: next.records_max().into(),
                 bytes_max: u64::from(next.body_lines()) * CELL as u64,
             });
@@ -278,16 +262,14 @@ impl<D: Disk> Log<D> {
         if self.is_full(segments_max) {
             return Err(LogError::Full { segments_max });
         }
-        if self.ready.is_none() {
-            if self.is_in_upkeep {
+        if !self.upkeep.is_ready() {
+            if self.upkeep.is_under_way() {
                 return Err(LogError::Busy("upkeep"));
             }
             self.upkeep()?;
         }
-        if let Some(ready) = self.ready.take() {
-            self.header = segment::empty_header(ready.layout, self.origin(ready.generation));
-            self.line = ready.layout.body();
-            self.segments.push_back(ready.into_segment());
+        if let Some(ready) = self.upkeep.take_ready() {
+            self.segments.go_on_in(ready, self.identity());
         }
         Ok(())
     }
@@ -295,107 +277,52 @@ impl<D: Disk> Log<D> {
     /// Whether there are so many segments that hold what isn't trimmed, and the oldest could be. What isn't decided can't
     /// be, and may need just what is to be written next.
     fn is_full(&self, segments_max: usize) -> bool {
-        let trimmed = self.slots.trimmed();
-        let segments = self.segments.iter();
+        let (trimmed, decided) = (self.trimmed(), self.decided());
+        let segments = self.segments.all();
         let mut needed = segments.skip_while(|segment| segment.slot_max <= trimmed);
         needed.clone().count() >= segments_max
             && needed
                 .next()
-                .is_some_and(|oldest| oldest.slot_max <= self.decided)
+                .is_some_and(|oldest| oldest.slot_max <= decided)
     }
 
     /// Writes the drafts as one batch; there is room.
-    fn write<'a>(
-        &mut self,
-        drafts: impl Iterator<Item = Draft<'a>> + Clone,
-    ) -> Result<Position, LogError> {
-        let lines: u64 = drafts.clone().map(|draft| draft.lines()).sum();
-        if lines == 0 {
-            return Ok(self.appended);
-        }
-        let length = (lines as usize * CELL).next_multiple_of(UNIT);
-        self.batch.clear();
-        self.batch.resize(length, 0);
-        let Some((last, older)) = self.segments.make_contiguous().split_last_mut() else {
-            return Ok(self.appended);
-        };
-        let mut synced = older.iter();
-        let are_older_synced = synced.all(|segment| segment.synced == segment.count);
-        let proven = if are_older_synced { last.synced + 1 } else { 0 };
-        let origin = Origin {
-            identity: self.identity,
-            generation: last.generation,
-        };
-        let (first, mut index) = (last.count, last.count);
-        let mut rest = &mut self.batch[..];
+    fn write<'a>(&mut self, drafts: impl Iterator<Item = Draft<'a>>) -> Result<Position, LogError> {
         let mut drafts = drafts.peekable();
-        let mut line = self.line;
+        if drafts.peek().is_none() {
+            return Ok(self.appended());
+        }
+        let batch = self.segments.begin_batch(self.identity());
+        let generation = self.segments.last().generation;
         let mut oldest_needed = None;
         while let Some(mut draft) = drafts.next() {
             if draft.kind == Kind::Trimmed {
                 self.slots.trim(draft.slot);
-                draft.slot = self.slots.trimmed();
-                let mut older = older.iter();
-                let needed = older.find(|segment| segment.slot_max > draft.slot);
-                // The last segment stays, since it is written to.
-                draft.ballot.round = needed.map_or(last.generation, |needed| needed.generation);
+                draft.slot = self.trimmed();
+                draft.ballot.round = self.segments.oldest_above(draft.slot);
                 oldest_needed = Some(draft.ballot.round);
-                self.decided = self.decided.max(draft.slot);
             }
-            let cell = Cell {
-                checksum: 0,
-                previous: self.previous,
-                payload: checksum(draft.payload),
-                slot: draft.slot,
-                ballot: draft.ballot,
-                kind: draft.kind,
-                ends_batch: drafts.peek().is_none(),
-                length: draft.payload.len() as u32,
-                line,
-                proven,
-            };
-            let header = &mut self.header[index as usize * CELL..][..CELL];
-            self.previous = cell.encode(origin, index.into(), header);
-            let (record, after) = rest.split_at_mut(draft.lines() as usize * CELL);
-            record[..CELL].copy_from_slice(header);
-            record[CELL..][..draft.payload.len()].copy_from_slice(draft.payload);
-            rest = after;
-            line += draft.lines() as u32;
-            index += 1;
-            if cell.is_accepted() || cell.is_learned() {
-                last.slot_max = last.slot_max.max(cell.slot);
-                self.slots.note(origin.generation, cell);
-            } else if cell.kind == Kind::Decided {
-                self.decided = cell.slot.max(self.slots.trimmed());
+            let cell = self.segments.put(&batch, &draft, drafts.peek().is_none());
+            if cell.kind == Kind::Decided {
+                self.slots.decide(cell.slot);
             }
+            self.slots.note(generation, cell);
         }
-        let units = first / UNIT_LINES..index.div_ceil(UNIT_LINES);
-        let headers = units.start as usize * UNIT..units.end as usize * UNIT;
-        last.count = index;
-        let file = &last.file;
-        // The front first: a body that lands on it stays there, and tells that it went astray.
-        let written = file.write(headers.start as u64, &self.header[headers]);
-        let written =
-            written.and_then(|()| file.write(u64::from(self.line) * CELL as u64, &self.batch));
-        written.map_err(|error| self.stop(error))?;
-        self.line = line.next_multiple_of(UNIT_LINES);
-        self.appended = Position(self.appended.0 + u64::from(index - first));
+        let written = self.segments.write(&batch);
+        let records = written.map_err(|error| self.stop(error))?;
+        self.progress.advance(records);
         if let Some(oldest) = oldest_needed {
-            self.trim = Some((self.appended, oldest));
+            self.progress.await_trim(oldest);
             if planted(Bug::TrimBeforeSync) {
                 self.give_back(oldest);
             }
         }
-        Ok(self.appended)
+        Ok(self.appended())
     }
 
     /// The segments below `first` are no longer needed, and that is durable.
     pub(crate) fn give_back(&mut self, first: u64) {
-        while self.segments.len() > 1 && self.segments[0].generation < first {
-            if let Some(segment) = self.segments.pop_front() {
-                self.discard.push((segment.generation, segment.layout));
-            }
-        }
+        self.upkeep.discard(self.segments.take_below(first));
     }
 
     pub(crate) fn answer(&self, held: Held) -> Result<Answer, DiskError> {
@@ -422,31 +349,17 @@ impl<D: Disk> Log<D> {
         if matches!(cell.kind, Kind::AcceptedNoop | Kind::LearnedNoop) {
             return Ok(Some(Entry::Noop));
         }
-        let mut segments = self.segments.iter();
-        let Some(segment) = segments.find(|segment| segment.generation == generation) else {
-            return Ok(None);
-        };
-        let mut payload = vec![0; cell.length as usize];
-        match segment
-            .file
-            .read((u64::from(cell.line) + 1) * CELL as u64, &mut payload)
-        {
-            Ok(()) => {}
-            Err(error) if is_damage(error.fault) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        let is_whole = checksum(&payload) == cell.payload;
-        Ok(is_whole.then(|| Entry::Commands(payload.into())))
+        let payload = self.segments.read(generation, cell)?;
+        Ok(payload.map(|payload| Entry::Commands(payload.into())))
     }
 
-    pub(crate) fn last(&self) -> &Segment<D::File> {
-        // There is one from the opening on, and the last is never given back.
-        &self.segments[self.segments.len() - 1]
+    fn identity(&self) -> Identity {
+        self.vote.record().identity
     }
 
     pub(crate) fn origin(&self, generation: u64) -> Origin {
         Origin {
-            identity: self.identity,
+            identity: self.identity(),
             generation,
         }
     }
@@ -455,10 +368,10 @@ impl<D: Disk> Log<D> {
 impl<D: Disk> fmt::Debug for Log<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Log")
-            .field("identity", &self.identity)
+            .field("identity", &self.identity())
             .field("promised", &self.promised())
-            .field("appended", &self.appended)
-            .field("synced", &self.synced)
+            .field("appended", &self.appended())
+            .field("synced", &self.synced())
             .field("trimmed", &self.trimmed())
             .field("stopped", &self.stopped)
             .finish_non_exhaustive()

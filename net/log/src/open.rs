@@ -1,6 +1,6 @@
 //! How a log is made, opened and given up.
 
-use sprag_paxos::{Answer, Ballot, NodeId, Slot, Voter};
+use sprag_paxos::{Answer, Ballot, NodeId, Recovered, Slot, Voter};
 
 use crate::cell::Origin;
 use crate::disk::{Disk, DiskError, DiskFile};
@@ -17,7 +17,7 @@ use crate::vote::{self, VOTE, VOTE_NEW, VoteFile};
 
 /// What a disk remembers. All of it is durable by the time it is returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
+pub struct Found {
     /// Who votes on this disk.
     pub voter: Voter,
     /// Set where the disk has lost acceptances and even their slots: each slot above the trimmed may have had one in a
@@ -26,10 +26,10 @@ pub struct Recovered {
     pub lost: Option<Ballot>,
     /// What the voter starts with; of which snapshot is for the caller to say. Its answers are for slots above the trimmed
     /// only; where nothing is lost, those that it doesn't name are never.
-    pub state: sprag_paxos::Recovered,
+    pub state: Recovered,
 }
 
-impl Recovered {
+impl Found {
     /// What is known of the vote in any slot above the trimmed.
     pub fn answer(&self, slot: Slot) -> Answer {
         let unnamed = || self.lost.map_or(Answer::Never, Answer::Unknown);
@@ -53,9 +53,9 @@ impl<D: Disk> Log<D> {
     pub fn create(disk: &D, identity: Identity, options: &LogOptions) -> Result<(), OpenError> {
         let layout = options.layout()?;
         match VoteFile::open(disk)? {
-            vote::Found::Missing => {}
-            vote::Found::Bad => return Err(OpenError::VoteLost),
-            vote::Found::Good(vote) => {
+            vote::Opened::Missing => {}
+            vote::Opened::Bad => return Err(OpenError::VoteLost),
+            vote::Opened::Good(vote) => {
                 let disk = vote.record().identity.voter.disk.0;
                 return Err(OpenError::Exists { disk });
             }
@@ -105,12 +105,12 @@ impl<D: Disk> Log<D> {
         cluster: ClusterId,
         node: NodeId,
         options: &LogOptions,
-    ) -> Result<(Log<D>, Recovered), OpenError> {
+    ) -> Result<(Log<D>, Found), OpenError> {
         let layout = options.layout()?;
         let vote = match VoteFile::open(disk)? {
-            vote::Found::Good(vote) => vote,
-            vote::Found::Bad => return Err(OpenError::VoteLost),
-            vote::Found::Missing => return Err(OpenError::Missing),
+            vote::Opened::Good(vote) => vote,
+            vote::Opened::Bad => return Err(OpenError::VoteLost),
+            vote::Opened::Missing => return Err(OpenError::Missing),
         };
         let identity = vote.record().identity;
         if identity.cluster != cluster {
@@ -145,7 +145,6 @@ impl<D: Disk> Log<D> {
         }
         let log = Opening {
             disk: disk.clone(),
-            identity,
             vote,
             options: *options,
             layout,

@@ -8,9 +8,6 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation};
 
-/// `EIO`, for what has no number of its own.
-const EIO: i32 = 5;
-
 /// A directory, locked for as long as a handle on it or on a file of it lives. Only its owner may look inside.
 #[derive(Clone, Debug)]
 pub struct RealDisk(Arc<Directory>);
@@ -204,8 +201,9 @@ fn fault(error: &io::Error) -> Fault {
         io::ErrorKind::PermissionDenied => Fault::Permission,
         io::ErrorKind::NotFound => Fault::NotFound,
         io::ErrorKind::AlreadyExists => Fault::Exists,
-        _ => Fault::Io {
-            code: error.raw_os_error().unwrap_or(EIO),
-        },
+        _ => {
+            let number = error.raw_os_error();
+            number.map_or(Fault::EIO, |code| Fault::Io { code })
+        }
     }
 }

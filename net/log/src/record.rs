@@ -3,6 +3,7 @@
 use sprag_paxos::{Ballot, Entry, Record, Slot};
 
 use crate::cell::{CELL, Cell, Kind};
+use crate::segment::Layout;
 
 /// A record as it is written.
 #[derive(Clone, Copy)]
@@ -49,6 +50,32 @@ impl<'a> Draft<'a> {
     /// The lines that it takes.
     pub(crate) fn lines(&self) -> u64 {
         u64::from(Cell::lines(0)) + (self.payload.len() as u64).div_ceil(CELL as u64)
+    }
+}
+
+/// What a batch takes of a segment.
+#[derive(Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) records: u64,
+    pub(crate) lines: u64,
+}
+
+impl Size {
+    pub(crate) fn of<'a>(drafts: impl Iterator<Item = Draft<'a>>) -> Size {
+        let nothing = Size {
+            records: 0,
+            lines: 0,
+        };
+        drafts.fold(nothing, |size, draft| Size {
+            records: size.records + 1,
+            lines: size.lines + draft.lines(),
+        })
+    }
+
+    /// Whether there is room for it after `count` records, from `line` on.
+    pub(crate) fn fits(self, layout: Layout, count: u32, line: u32) -> bool {
+        self.records <= u64::from(layout.records_max() - count)
+            && self.lines <= u64::from(layout.end() - line)
     }
 }
 

@@ -4,19 +4,19 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use sprag_paxos::simulation::{Bug, Mark, planted, reach};
-use sprag_paxos::{Answer, Ballot, Slot};
+use sprag_paxos::{Answer, Ballot, Recovered, Slot};
 
 use crate::cell::{CELL, Origin};
 use crate::disk::{Disk, DiskError};
 use crate::error::OpenError;
-use crate::identity::Identity;
 use crate::judge::{At, Verdict, judge, kept};
-use crate::log::{Log, Position};
-use crate::open::Recovered;
+use crate::log::Log;
+use crate::open::Found;
 use crate::options::LogOptions;
 use crate::repair::{Repaired, repair};
-use crate::scan::{Found, Scan};
+use crate::scan::{Remains, Scan};
 use crate::segment::{self, Layout, Segment};
+use crate::segments::Segments;
 use crate::slots::Slots;
 use crate::upkeep::prepare;
 use crate::vote::VoteFile;
@@ -24,7 +24,6 @@ use crate::vote::VoteFile;
 /// A log whose segments were read.
 pub(crate) struct Opening<D: Disk> {
     pub(crate) disk: D,
-    pub(crate) identity: Identity,
     pub(crate) vote: VoteFile<D::File>,
     pub(crate) options: LogOptions,
     pub(crate) layout: Layout,
@@ -36,78 +35,28 @@ impl<D: Disk> Opening<D> {
         mut self,
         mut scans: Vec<Scan<D::File>>,
         misshapen: &[u64],
-    ) -> Result<(Log<D>, Recovered), OpenError> {
-        let verdict = judge(&scans);
-        // The log is never without a segment, unless somebody took it.
-        let last = misshapen.iter().copied().max().unwrap_or(0);
-        let mut verdict = verdict.unwrap_or(Verdict {
-            first: 1,
-            proven: (0, 0),
-            end: (last, 0),
-            is_lost: true,
-            trimmed: Slot::NONE,
-            decided: Slot::NONE,
-        });
-        verdict.is_lost |= last >= verdict.first;
+    ) -> Result<(Log<D>, Found), OpenError> {
+        let verdict = verdict(&scans, misshapen);
         self.remember(&scans, &verdict)?;
         self.end_batch(&mut scans, &verdict);
-
-        let mut slots = Slots::new(verdict.trimmed);
-        let mut last = Repaired {
-            header: Vec::new(),
-            line: 0,
-        };
+        let mut slots = Slots::new(verdict.trimmed, verdict.decided);
+        let mut last = None;
         for scan in scans.iter().filter(|scan| verdict.keeps(scan.generation)) {
             note(&mut slots, scan, verdict.end);
             if scan.is_scarred || scan.generation >= verdict.proven.0.min(verdict.end.0) {
-                last = self.repair(scan, &verdict)?;
+                last = Some(self.repair(scan, &verdict)?);
             }
         }
         // Only now that what says so is durable.
         self.remove_useless(&mut scans, misshapen, &verdict)?;
-        let previous = kept(&scans, verdict.first, verdict.end)
-            .last()
-            .map_or(0, |(_, cell)| cell.checksum);
-        let mut segments: VecDeque<_> = scans
-            .into_iter()
-            .map(|scan| in_use(scan, verdict.end))
-            .collect();
-        if segments.is_empty() {
-            let made = prepare(&self.disk, self.origin(verdict.end.0 + 1), self.layout)?;
-            last = Repaired {
-                header: segment::empty_header(made.layout, self.origin(made.generation)),
-                line: made.layout.body(),
-            };
-            segments.push_back(made.into_segment());
-        }
-        let mut log = Log {
-            disk: self.disk,
-            identity: self.identity,
-            vote: self.vote,
-            options: self.options,
-            layout: self.layout,
-            segments,
-            header: last.header,
-            line: last.line,
-            previous,
-            ready: None,
-            discard: Vec::new(),
-            trim: None,
-            slots,
-            decided: verdict.decided,
-            appended: Position(0),
-            synced: Position(0),
-            is_syncing: false,
-            is_in_upkeep: false,
-            batch: Vec::new(),
-            stopped: None,
-        };
-        let recovered = log.recovered()?;
-        if recovered.state.decided < log.decided {
+        let segments = self.segments(scans, last, &verdict)?;
+        let mut log = Log::opened(self, segments, slots);
+        let found = log.found()?;
+        if found.state.decided < log.decided() {
             reach(Mark::DecidedTakenBack);
-            log.take_back_decided(recovered.state.decided)?;
+            log.take_back_decided(found.state.decided)?;
         }
-        Ok((log, recovered))
+        Ok((log, found))
     }
 
     /// Writes to the vote what was found, before anything that was found is touched.
@@ -128,7 +77,7 @@ impl<D: Disk> Opening<D> {
         let origin = self.origin(generation);
         let scan = scans.iter_mut().find(|scan| scan.generation == generation);
         if let (Some(scan), Some(index)) = (scan, count.checked_sub(1))
-            && let Some(Found::Record { cell, .. }) = scan.found.get_mut(index as usize)
+            && let Some(Remains::Record { cell, .. }) = scan.found.get_mut(index as usize)
             && !cell.ends_batch
         {
             cell.ends_batch = true;
@@ -172,24 +121,50 @@ impl<D: Disk> Opening<D> {
         repair(scan, self.origin(scan.generation), from, count)
     }
 
+    /// The segments that are left, of which the last was repaired; a new one where none is.
+    fn segments(
+        &self,
+        scans: Vec<Scan<D::File>>,
+        last: Option<Repaired>,
+        verdict: &Verdict,
+    ) -> Result<Segments<D::File>, DiskError> {
+        let previous = kept(&scans, verdict.first, verdict.end)
+            .last()
+            .map_or(0, |(_, cell)| cell.checksum);
+        let in_use = scans.into_iter().map(|scan| in_use(scan, verdict.end));
+        let mut in_use: VecDeque<_> = in_use.collect();
+        if let Some(repaired) = last
+            && let Some(last) = in_use.pop_back()
+        {
+            return Ok(Segments::new(in_use, last, repaired, previous));
+        }
+        let origin = self.origin(verdict.end.0 + 1);
+        let made = prepare(&self.disk, origin, self.layout)?;
+        let last = Repaired {
+            header: segment::empty_header(made.layout, origin),
+            line: made.layout.body(),
+        };
+        Ok(Segments::new(in_use, made.into_segment(), last, previous))
+    }
+
     fn origin(&self, generation: u64) -> Origin {
         Origin {
-            identity: self.identity,
+            identity: self.vote.record().identity,
             generation,
         }
     }
 }
 
 impl<D: Disk> Log<D> {
-    fn recovered(&self) -> Result<Recovered, DiskError> {
+    fn found(&self) -> Result<Found, DiskError> {
         let vote = self.vote.record();
-        let trimmed = self.slots.trimmed();
-        let mut state = sprag_paxos::Recovered {
+        let trimmed = self.trimmed();
+        let mut state = Recovered {
             promised: vote.promised,
             decided: trimmed,
             trimmed,
             snapshot: trimmed,
-            ..sprag_paxos::Recovered::default()
+            ..Recovered::default()
         };
         for (slot, held) in self.slots.all() {
             let answer = self.answer(held)?;
@@ -203,7 +178,7 @@ impl<D: Disk> Log<D> {
             let is_next = slot == state.decided.next() && vote.lost == Ballot::NONE;
             if is_next
                 && is_known
-                && slot <= self.decided
+                && slot <= self.decided()
                 && (!held.is_unread || planted(Bug::UnreadTakenForDecided))
             {
                 state.decided = slot;
@@ -213,12 +188,28 @@ impl<D: Disk> Log<D> {
                 state.answers.insert(slot, answer);
             }
         }
-        Ok(Recovered {
-            voter: self.identity.voter,
+        Ok(Found {
+            voter: self.voter(),
             lost: (vote.lost > Ballot::NONE).then_some(vote.lost),
             state,
         })
     }
+}
+
+/// Judges the segments, though none may be left.
+fn verdict<F>(scans: &[Scan<F>], misshapen: &[u64]) -> Verdict {
+    let last = misshapen.iter().copied().max().unwrap_or(0);
+    // The log is never without a segment, unless somebody took it.
+    let mut verdict = judge(scans).unwrap_or(Verdict {
+        first: 1,
+        proven: (0, 0),
+        end: (last, 0),
+        is_lost: true,
+        trimmed: Slot::NONE,
+        decided: Slot::NONE,
+    });
+    verdict.is_lost |= last >= verdict.first;
+    verdict
 }
 
 /// How many records of a segment count.
@@ -233,9 +224,9 @@ fn count<F>(scan: &Scan<F>, end: At) -> u32 {
 fn note<F>(slots: &mut Slots, scan: &Scan<F>, end: At) {
     for found in scan.found.iter().take(count(scan, end) as usize) {
         match found {
-            Found::Record { cell, is_whole } if *is_whole => slots.note(scan.generation, *cell),
-            Found::Record { cell, .. } => slots.note_unreadable(cell),
-            Found::Nothing { .. } => {}
+            Remains::Record { cell, is_whole } if *is_whole => slots.note(scan.generation, *cell),
+            Remains::Record { cell, .. } => slots.note_unreadable(cell),
+            Remains::Nothing { .. } => {}
         }
     }
 }
@@ -247,8 +238,8 @@ fn in_use<F>(scan: Scan<F>, end: At) -> Segment<F> {
         .iter()
         .take(count as usize)
         .map(|found| match found {
-            Found::Record { cell, .. } if cell.is_accepted() || cell.is_learned() => cell.slot,
-            Found::Record { .. } | Found::Nothing { .. } => Slot::NONE,
+            Remains::Record { cell, .. } if cell.is_accepted() || cell.is_learned() => cell.slot,
+            Remains::Record { .. } | Remains::Nothing { .. } => Slot::NONE,
         });
     Segment {
         generation: scan.generation,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::bytes::UNIT;
 use crate::cell::{CELL, Cell, Origin};
 use crate::disk::{DiskError, DiskFile};
-use crate::scan::{Found, Scan, line_after, read_image, sectors};
+use crate::scan::{Remains, Scan, line_after, read_image, sectors};
 use crate::segment::{self, SECTOR, UNIT_LINES};
 
 /// What a segment is repaired to.
@@ -34,83 +34,102 @@ pub(crate) fn repair<F: DiskFile>(
 ) -> Result<Repaired, DiskError> {
     let layout = scan.layout;
     let (body, end) = (layout.header_units(), layout.end() / UNIT_LINES);
-    let mut image = Image::read(scan)?;
+    let mut rewrite = Rewrite::read(scan, origin)?;
     let records = || {
         let found = (0..count).zip(&scan.found);
         found.filter_map(|(index, found)| match found {
-            Found::Record { cell, is_whole } => Some((index, cell, *is_whole)),
+            Remains::Record { cell, is_whole } => Some((index, cell, *is_whole)),
             // Nothing but damage: it stays, so that nobody takes it for unwritten.
-            Found::Nothing { .. } => None,
+            Remains::Nothing { .. } => None,
         })
     };
     for (index, cell, _) in records().filter(|(.., is_whole)| !is_whole) {
-        for sector in sectors(cell) {
-            let start = &mut image.after[sector * SECTOR..];
-            if segment::is_empty_sector(start, origin, sector as u64) {
-                start[..CELL].fill(0);
-            }
-        }
-        cell.encode(origin, index.into(), image.line_mut(cell.line));
+        rewrite.deny_empty(cell);
+        rewrite.put(cell, index, cell.line);
     }
-    image.write(body..end, end)?;
+    rewrite.write(body..end, end)?;
 
     let mut line = layout.body();
     let mut anew = layout.end();
     for (index, cell, _) in records() {
-        cell.encode(origin, index.into(), image.line_mut(index));
-        cell.encode(origin, index.into(), image.line_mut(cell.line));
+        rewrite.put(cell, index, index);
+        rewrite.put(cell, index, cell.line);
         line = line.max(line_after(cell).next_multiple_of(UNIT_LINES));
         if from.is_some_and(|from| index >= from) {
             anew = anew.min(cell.line);
         }
         if index + 1 == count {
-            // What came after it in its batch.
-            let rest = (cell.line + Cell::lines(cell.length)) as usize * CELL;
-            image.after[rest..line_after(cell) as usize * CELL].fill(0);
+            rewrite.end_batch(cell);
         }
-    }
-    for index in count..layout.records_max() {
-        Cell::encode_empty(origin, index.into(), image.line_mut(index));
     }
     if from.is_some() {
         anew = anew.min(line);
     }
-    let units = image.after.chunks_exact_mut(UNIT).enumerate();
-    for (unit, bytes) in units.skip((line / UNIT_LINES) as usize) {
-        segment::encode_empty_unit(origin, unit as u32, bytes);
-    }
+    rewrite.end_at(count..layout.records_max(), line);
     let (rest, anew) = (line / UNIT_LINES, anew / UNIT_LINES);
-    image.write_again(anew..rest)?;
-    image.write(0..body, from.map_or(body, |from| from / UNIT_LINES))?;
-    image.write(body..end, anew.max(rest))?;
-    image.after.truncate(layout.header_bytes());
+    rewrite.write_again(anew..rest)?;
+    rewrite.write(0..body, from.map_or(body, |from| from / UNIT_LINES))?;
+    rewrite.write(body..end, anew.max(rest))?;
+    rewrite.after.truncate(layout.header_bytes());
     Ok(Repaired {
-        header: image.after,
+        header: rewrite.after,
         line,
     })
 }
 
 /// All of a segment, as it is and as it should be.
-struct Image<'a, F> {
+struct Rewrite<'a, F> {
     file: &'a F,
+    origin: Origin,
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-impl<'a, F: DiskFile> Image<'a, F> {
-    fn read(scan: &'a Scan<F>) -> Result<Self, DiskError> {
+impl<'a, F: DiskFile> Rewrite<'a, F> {
+    fn read(scan: &'a Scan<F>, origin: Origin) -> Result<Self, DiskError> {
         let before = read_image(&scan.file, scan.layout)?;
         let after = before.clone();
         let file = &scan.file;
         Ok(Self {
             file,
+            origin,
             before,
             after,
         })
     }
 
-    fn line_mut(&mut self, line: u32) -> &mut [u8] {
-        &mut self.after[line as usize * CELL..][..CELL]
+    /// Puts the cell of the record at `index` into `line`.
+    fn put(&mut self, cell: &Cell, index: u32, line: u32) {
+        let into = &mut self.after[line as usize * CELL..];
+        cell.encode(self.origin, index.into(), into);
+    }
+
+    /// No sector of the record says any more that it is empty.
+    fn deny_empty(&mut self, cell: &Cell) {
+        for sector in sectors(cell) {
+            let start = &mut self.after[sector * SECTOR..];
+            if segment::is_empty_sector(start, self.origin, sector as u64) {
+                start[..CELL].fill(0);
+            }
+        }
+    }
+
+    /// The record is the last of its batch: what came after it there is taken away.
+    fn end_batch(&mut self, cell: &Cell) {
+        let rest = (cell.line + Cell::lines(cell.length)) as usize * CELL;
+        self.after[rest..line_after(cell) as usize * CELL].fill(0);
+    }
+
+    /// There are no records at `indices`, which are the last, nor in the body from `line` on.
+    fn end_at(&mut self, indices: Range<u32>, line: u32) {
+        for index in indices {
+            let into = &mut self.after[index as usize * CELL..];
+            Cell::encode_empty(self.origin, index.into(), into);
+        }
+        let units = self.after.chunks_exact_mut(UNIT).enumerate();
+        for (unit, bytes) in units.skip((line / UNIT_LINES) as usize) {
+            segment::encode_empty_unit(self.origin, unit as u32, bytes);
+        }
     }
 
     /// Writes `units` as they are; then syncs them.

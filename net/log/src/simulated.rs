@@ -6,7 +6,6 @@
 //! unless it is damaged on purpose.
 
 use std::cell::{RefCell, RefMut};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -16,12 +15,10 @@ mod faults;
 mod state;
 
 pub use faults::{Damage, DiskFaults, NoFaults, Place};
-use state::{Change, Inode, State, Version, sector_range};
+use state::{Change, Inode, State, sector_range};
 
 /// `EBADF`: a handle from before the node went down.
 const STALE: Fault = Fault::Io { code: 9 };
-/// `EIO`: what an unreadable sector gives.
-const UNREADABLE: Fault = Fault::Io { code: 5 };
 
 /// The disk. A clone is another handle on it.
 #[derive(Clone)]
@@ -200,16 +197,7 @@ impl Disk for SimulatedDisk {
         }
         let inode = state.inode_next;
         state.inode_next += 1;
-        state.inodes.insert(
-            inode,
-            Inode {
-                cache: vec![0; length as usize],
-                platter: vec![0; length as usize],
-                dirty: BTreeMap::new(),
-                forgotten: BTreeMap::new(),
-                unreadable: BTreeSet::new(),
-            },
-        );
+        state.inodes.insert(inode, Inode::new(length as usize));
         state.change(Change::Created {
             name: name.into(),
             inode,
@@ -270,24 +258,11 @@ impl SimulatedFile {
 
     /// Writes what the disk takes.
     fn take(&self, state: &mut State, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        let size = state.sector;
-        // It may have another name by now than when it was opened.
-        let mut names = state.names.iter();
-        let name = names.find(|(_, inode)| **inode == self.inode);
-        let name = name.map_or(&*self.name, |(name, _)| name);
-        let mut faults = self.disk.shared.faults.borrow_mut();
-        let place = faults.misdirects(name, offset, bytes.len() as u64);
-        drop(faults);
-        // Somewhere that is no file: lost.
-        let nowhere = (u64::MAX, 0);
-        let misdirected = place.map(|place| {
-            let inode = state.names.get(&place.file).copied();
-            inode.map_or(nowhere, |inode| (inode, place.offset / size as u64))
-        });
+        let misdirected = self.misdirected(state, offset, bytes.len() as u64);
+        let sector_bytes = state.sector;
         let inode = self.inode(state, Operation::Write)?;
         let start = offset as usize;
-        let end = start + bytes.len();
-        if end > inode.cache.len() {
+        if start + bytes.len() > inode.cache.len() {
             let (done, asked) = (0, bytes.len() as u64);
             return Err(DiskError::new(
                 Operation::Write,
@@ -295,39 +270,24 @@ impl SimulatedFile {
                 Fault::Short { done, asked },
             ));
         }
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let first = start / size;
-        let mut before = vec![0; 0];
-        for sector in first..end.div_ceil(size) {
-            let Some(range) = sector_range(inode.cache.len(), sector as u64, size) else {
-                continue;
-            };
-            before.clear();
-            before.extend_from_slice(&inode.cache[range.clone()]);
-            let (from, to) = (start.max(range.start), end.min(range.end));
-            inode.cache[from..to].copy_from_slice(&bytes[from - start..to - start]);
-            let now = &inode.cache[range.clone()];
-            let sector = sector as u64;
-            let mut versions = inode.forgotten.remove(&sector).unwrap_or_default();
-            let settled = versions.is_empty()
-                && !inode.dirty.contains_key(&sector)
-                && !inode.unreadable.contains(&sector)
-                && misdirected.is_none()
-                && now == before
-                && now == &inode.platter[range];
-            if settled {
-                continue;
-            }
-            versions.push(Version {
-                bytes: now.into(),
-                misdirected: misdirected
-                    .map(|(inode, place)| (inode, place + sector - first as u64)),
-            });
-            inode.dirty.entry(sector).or_default().append(&mut versions);
-        }
+        inode.write(start, bytes, sector_bytes, misdirected);
         Ok(())
+    }
+
+    /// The inode and the sector where a write lands, if elsewhere.
+    fn misdirected(&self, state: &State, offset: u64, bytes: u64) -> Option<(u64, u64)> {
+        // It may have another name by now than when it was opened.
+        let mut names = state.names.iter();
+        let name = names.find(|(_, inode)| **inode == self.inode);
+        let name = name.map_or(&*self.name, |(name, _)| name);
+        let mut faults = self.disk.shared.faults.borrow_mut();
+        let place = faults.misdirects(name, offset, bytes)?;
+        // Somewhere that is no file: lost.
+        let nowhere = (u64::MAX, 0);
+        let inode = state.names.get(&place.file);
+        Some(inode.map_or(nowhere, |inode| {
+            (*inode, place.offset / state.sector as u64)
+        }))
     }
 }
 
@@ -355,7 +315,7 @@ impl DiskFile for SimulatedFile {
         }
         let mut bad = inode.unreadable.range(offset / size..end.div_ceil(size));
         if bad.any(|sector| !inode.dirty.contains_key(sector)) {
-            return Err(DiskError::new(Operation::Read, &*self.name, UNREADABLE));
+            return Err(DiskError::new(Operation::Read, &*self.name, Fault::EIO));
         }
         into.copy_from_slice(&inode.cache[offset as usize..end as usize]);
         Ok(())

@@ -1,5 +1,5 @@
 //! What the log holds of each slot: where its last acceptance lies and what was learned since, and how high an acceptance
-//! may have been that can't be read.
+//! may have been that can't be read; and which slots are trimmed and decided.
 
 use std::collections::VecDeque;
 
@@ -10,6 +10,8 @@ use crate::cell::Cell;
 /// The slots above the last that was trimmed.
 pub(crate) struct Slots {
     trimmed: Slot,
+    /// All slots up to this one are decided, as far as records say.
+    decided: Slot,
     /// The slot of the first that is held.
     first: Slot,
     held: VecDeque<Held>,
@@ -38,9 +40,10 @@ impl Held {
 }
 
 impl Slots {
-    pub(crate) fn new(trimmed: Slot) -> Slots {
+    pub(crate) fn new(trimmed: Slot, decided: Slot) -> Slots {
         Slots {
             trimmed,
+            decided,
             first: Slot(trimmed.0.saturating_add(1)),
             held: VecDeque::new(),
         }
@@ -48,6 +51,16 @@ impl Slots {
 
     pub(crate) fn trimmed(&self) -> Slot {
         self.trimmed
+    }
+
+    pub(crate) fn decided(&self) -> Slot {
+        self.decided
+    }
+
+    /// A record says that what is decided is what is held up to `slot`: it may take back what an earlier one said, but for
+    /// what is trimmed.
+    pub(crate) fn decide(&mut self, slot: Slot) {
+        self.decided = slot.max(self.trimmed);
     }
 
     /// A record that is whole says what was accepted or learned.
@@ -96,12 +109,13 @@ impl Slots {
         (self.first.0..).map(Slot).zip(self.held.iter().copied())
     }
 
-    /// Forgets every slot up to `slot`.
+    /// Forgets every slot up to `slot`; all of them are decided.
     pub(crate) fn trim(&mut self, slot: Slot) {
         if slot <= self.trimmed {
             return;
         }
         self.trimmed = slot;
+        self.decided = self.decided.max(slot);
         let gone = slot.0.checked_sub(self.first.0);
         let gone = gone.map_or(0, |before| before.saturating_add(1));
         let gone = gone.min(self.held.len() as u64);

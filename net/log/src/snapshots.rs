@@ -11,10 +11,12 @@ use crate::identity::ClusterId;
 
 pub(crate) mod file;
 mod job;
+mod search;
 
 use file::{Header, INCOMING, Stored};
 use job::{Outcome, Work};
 pub use job::{SnapshotDone, SnapshotJob};
+use search::Search;
 
 /// The snapshots in a node's directory, beside its log.
 ///
@@ -128,62 +130,24 @@ impl<D: Disk> Snapshots<D> {
         bytes_max: u64,
     ) -> Result<(Self, Option<Loaded>), OpenError> {
         let names = disk.list()?;
-        let mut stored = Vec::new();
-        let mut newest = None;
-        let mut useless = Vec::new();
-        for name in names.iter().rev() {
-            let Some(through) = file::through(name) else {
-                if file::is_leftover(name) {
-                    useless.push(name);
-                }
-                continue;
-            };
-            if stored.len() == 2 || through < trimmed {
-                useless.push(name);
-                continue;
-            }
-            let file = disk.open(name)?;
-            match file::read(&file, cluster)? {
-                Some((header, content)) if header.snapshot.through == through => {
-                    stored.insert(0, Stored::new(header, file, &content));
-                    newest.get_or_insert(Loaded {
-                        snapshot: header.snapshot,
-                        content,
-                    });
-                }
-                _ => {
-                    reach(Mark::SnapshotDamaged);
-                    useless.push(name);
-                }
-            }
-        }
-        if newest.is_none() && trimmed > Slot::NONE {
+        let found = Search::among(&names, disk, cluster, trimmed)?;
+        if found.newest.is_none() && trimmed > Slot::NONE {
             reach(Mark::SnapshotLost);
             return Err(OpenError::SnapshotLost { trimmed });
         }
-        let found = newest.as_ref().map(|newest| newest.snapshot.through);
-        // What is newer and useless is damaged.
-        let is_newer = |name: &&String| found.is_some() && file::through(name) > found;
-        if useless.iter().any(is_newer) {
-            reach(Mark::OlderSnapshotUsed);
-        }
-        for name in useless {
-            disk.remove(name)?;
-        }
-        // Though nothing was removed: what is kept may have its name in the system's cache only.
-        disk.sync_directory()?;
+        found.remove_useless(disk)?;
         let snapshots = Self {
             disk: disk.clone(),
             cluster,
             bytes_max,
-            stored,
+            stored: found.stored,
             asked: None,
             damaged: Vec::new(),
             incoming: None,
             under_way: None,
             stopped: None,
         };
-        Ok((snapshots, newest))
+        Ok((snapshots, found.newest))
     }
 
     /// The newest that is durable.

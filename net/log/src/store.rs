@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::error::LogError;
 use crate::log::{Log, Position, Room};
 use crate::sync::{SyncDone, SyncJob};
-use crate::upkeep::{Upkeep, UpkeepDone};
+use crate::upkeep::{UpkeepDone, UpkeepJob};
 
 /// A ticket that isn't reported yet.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl<D: Disk> Store<D> {
     /// As [`Log::append`], but for [`LogError::Busy`]; [`LogError::Stopped`]. What was refused for want of room is kept, and
     /// written by a later call: in one batch with a [`Record::Trimmed`] that comes meanwhile, which makes room.
     pub fn begin_sync(&mut self) -> Result<Option<SyncJob<D::File>>, LogError> {
-        if !self.wants_sync || self.log.is_syncing {
+        if !self.wants_sync || self.log.progress.is_syncing() {
             return Ok(None);
         }
         let mut records = std::mem::take(&mut self.records);
@@ -137,7 +137,7 @@ impl<D: Disk> Store<D> {
     ///
     /// # Errors
     /// [`LogError::Stopped`].
-    pub fn begin_upkeep(&mut self) -> Result<Option<Upkeep<D>>, LogError> {
+    pub fn begin_upkeep(&mut self) -> Result<Option<UpkeepJob<D>>, LogError> {
         self.log.begin_upkeep()
     }
 

@@ -7,25 +7,59 @@ use crate::error::LogError;
 use crate::log::{Log, Position};
 use crate::segment::Segment;
 
+/// How far what was appended is durable.
+#[derive(Default)]
+pub(crate) struct Progress {
+    appended: Position,
+    synced: Position,
+    is_syncing: bool,
+    /// The last trim, until its record is durable: where that is, and the oldest generation that it needs.
+    trim: Option<(Position, u64)>,
+}
+
+impl Progress {
+    pub(crate) fn appended(&self) -> Position {
+        self.appended
+    }
+
+    pub(crate) fn synced(&self) -> Position {
+        self.synced
+    }
+
+    pub(crate) fn is_syncing(&self) -> bool {
+        self.is_syncing
+    }
+
+    /// So many records were appended.
+    pub(crate) fn advance(&mut self, records: u32) {
+        self.appended.0 += u64::from(records);
+    }
+
+    /// Once all that was appended is durable, segments older than generation `oldest` aren't needed.
+    pub(crate) fn await_trim(&mut self, oldest: u64) {
+        self.trim = Some((self.appended, oldest));
+    }
+}
+
 /// Work for the disk, from [`Log::begin_sync`](crate::Log::begin_sync): makes durable what was appended before.
 pub struct SyncJob<F> {
     /// Oldest first.
-    pub(crate) covered: Vec<Covered<F>>,
-    pub(crate) position: Position,
+    covered: Vec<Covered<F>>,
+    position: Position,
 }
 
 /// A segment and how many of its records a sync covers.
-pub(crate) struct Covered<F> {
-    pub(crate) file: F,
-    pub(crate) generation: u64,
-    pub(crate) count: u32,
+struct Covered<F> {
+    file: F,
+    generation: u64,
+    count: u32,
 }
 
 /// What came of a [`SyncJob`]; [`Log::finish_sync`](crate::Log::finish_sync) takes it.
 pub struct SyncDone<F> {
-    pub(crate) covered: Vec<Covered<F>>,
-    pub(crate) position: Position,
-    pub(crate) result: Result<(), DiskError>,
+    covered: Vec<Covered<F>>,
+    position: Position,
+    result: Result<(), DiskError>,
 }
 
 impl<F: DiskFile> SyncJob<F> {
@@ -55,7 +89,13 @@ impl<D: Disk> Log<D> {
     /// [`LogError::Stopped`].
     pub fn begin_sync(&mut self) -> Result<Option<SyncJob<D::File>>, LogError> {
         self.running()?;
-        if self.is_syncing || self.appended == self.synced {
+        let Progress {
+            appended,
+            synced,
+            is_syncing,
+            ..
+        } = self.progress;
+        if is_syncing || appended == synced {
             return Ok(None);
         }
         let covered = |segment: &Segment<D::File>| Covered {
@@ -65,12 +105,12 @@ impl<D: Disk> Log<D> {
         };
         let unsynced = self
             .segments
-            .iter()
+            .all()
             .filter(|segment| segment.synced < segment.count);
-        self.is_syncing = true;
+        self.progress.is_syncing = true;
         Ok(Some(SyncJob {
             covered: unsynced.map(covered).collect(),
-            position: self.appended,
+            position: appended,
         }))
     }
 
@@ -79,24 +119,19 @@ impl<D: Disk> Log<D> {
     /// # Errors
     /// [`LogError::Disk`] where the sync failed, with which the log has stopped; [`LogError::Stopped`] where it had.
     pub fn finish_sync(&mut self, done: SyncDone<D::File>) -> Result<Position, LogError> {
-        self.is_syncing = false;
+        self.progress.is_syncing = false;
         self.running()?;
         done.result.map_err(|error| self.stop(error))?;
         for covered in &done.covered {
-            let mut segments = self.segments.iter_mut();
-            if let Some(segment) = segments.find(|segment| segment.generation == covered.generation)
-            {
-                segment.synced = covered.count;
-            }
+            self.segments.note_synced(covered.generation, covered.count);
         }
-        self.synced = done.position;
-        if let Some((position, first)) = self.trim
-            && position <= self.synced
-        {
-            self.trim = None;
-            self.give_back(first);
+        let synced = done.position;
+        self.progress.synced = synced;
+        let is_durable = |(position, _): &mut (Position, u64)| *position <= synced;
+        if let Some((_, oldest)) = self.progress.trim.take_if(is_durable) {
+            self.give_back(oldest);
         }
-        Ok(self.synced)
+        Ok(synced)
     }
 
     /// Makes everything durable that was appended so far, here and now.
@@ -109,8 +144,8 @@ impl<D: Disk> Log<D> {
                 let done = job.run();
                 self.finish_sync(done)
             }
-            None if self.is_syncing => Err(LogError::Busy("sync")),
-            None => Ok(self.synced),
+            None if self.progress.is_syncing => Err(LogError::Busy("sync")),
+            None => Ok(self.synced()),
         }
     }
 }

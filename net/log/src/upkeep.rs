@@ -34,27 +34,73 @@ impl<F> Ready<F> {
     }
 }
 
-/// Work for the disk, from [`Log::begin_upkeep`](crate::Log::begin_upkeep).
-pub struct Upkeep<D: Disk> {
-    pub(crate) disk: D,
+/// What was made ready, and what is to be given back.
+pub(crate) struct Upkeep<F> {
+    /// Of the segments that are made from now on.
+    layout: Layout,
+    /// The next segment.
+    ready: Option<Ready<F>>,
     /// Segments that a durable record says are no longer needed.
-    pub(crate) discard: Vec<(u64, Layout)>,
-    pub(crate) prepare: Option<(Origin, Layout)>,
+    discard: Vec<(u64, Layout)>,
+    is_under_way: bool,
 }
 
-/// What came of an [`Upkeep`]; [`Log::finish_upkeep`](crate::Log::finish_upkeep) takes it.
+impl<F> Upkeep<F> {
+    pub(crate) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            ready: None,
+            discard: Vec::new(),
+            is_under_way: false,
+        }
+    }
+
+    /// How the next segment is laid out.
+    pub(crate) fn next_layout(&self) -> Layout {
+        self.ready
+            .as_ref()
+            .map_or(self.layout, |ready| ready.layout)
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.is_some()
+    }
+
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.is_under_way
+    }
+
+    pub(crate) fn take_ready(&mut self) -> Option<Ready<F>> {
+        self.ready.take()
+    }
+
+    /// A durable record says that these segments are no longer needed.
+    pub(crate) fn discard(&mut self, segments: Vec<(u64, Layout)>) {
+        self.discard.extend(segments);
+    }
+}
+
+/// Work for the disk, from [`Log::begin_upkeep`](crate::Log::begin_upkeep).
+pub struct UpkeepJob<D: Disk> {
+    disk: D,
+    /// Segments that a durable record says are no longer needed.
+    discard: Vec<(u64, Layout)>,
+    prepare: Option<(Origin, Layout)>,
+}
+
+/// What came of an [`UpkeepJob`]; [`Log::finish_upkeep`](crate::Log::finish_upkeep) takes it.
 pub struct UpkeepDone<D: Disk> {
-    pub(crate) outcome: Outcome<D::File>,
+    outcome: Outcome<D::File>,
 }
 
-pub(crate) enum Outcome<F> {
+enum Outcome<F> {
     Done(Option<Ready<F>>),
     /// No room for another segment; nothing is left of it.
     Full(DiskError),
     Failed(DiskError),
 }
 
-impl<D: Disk> Upkeep<D> {
+impl<D: Disk> UpkeepJob<D> {
     /// Does it. Takes as long as writing a segment and syncing it.
     pub fn run(self) -> UpkeepDone<D> {
         let outcome = match self.discard() {
@@ -134,18 +180,19 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     /// [`LogError::Stopped`].
-    pub fn begin_upkeep(&mut self) -> Result<Option<Upkeep<D>>, LogError> {
+    pub fn begin_upkeep(&mut self) -> Result<Option<UpkeepJob<D>>, LogError> {
         self.running()?;
-        let is_wanted = self.ready.is_none();
-        if self.is_in_upkeep || (self.discard.is_empty() && !is_wanted) {
+        let next = self.origin(self.segments.last().generation + 1);
+        let upkeep = &mut self.upkeep;
+        let is_wanted = upkeep.ready.is_none();
+        if upkeep.is_under_way || (upkeep.discard.is_empty() && !is_wanted) {
             return Ok(None);
         }
-        self.is_in_upkeep = true;
-        let next = self.origin(self.last().generation + 1);
-        Ok(Some(Upkeep {
+        upkeep.is_under_way = true;
+        Ok(Some(UpkeepJob {
             disk: self.disk.clone(),
-            discard: std::mem::take(&mut self.discard),
-            prepare: is_wanted.then_some((next, self.layout)),
+            discard: std::mem::take(&mut upkeep.discard),
+            prepare: is_wanted.then_some((next, upkeep.layout)),
         }))
     }
 
@@ -155,11 +202,12 @@ impl<D: Disk> Log<D> {
     /// [`LogError::DiskFull`] where there was no room for another segment; [`LogError::Disk`] where it failed, with which
     /// the log has stopped; [`LogError::Stopped`] where it had.
     pub fn finish_upkeep(&mut self, done: UpkeepDone<D>) -> Result<(), LogError> {
-        self.is_in_upkeep = false;
+        self.upkeep.is_under_way = false;
         self.running()?;
         match done.outcome {
             Outcome::Done(ready) => {
-                self.ready = ready.or(self.ready.take());
+                let upkeep = &mut self.upkeep;
+                upkeep.ready = ready.or(upkeep.ready.take());
                 Ok(())
             }
             Outcome::Full(error) => Err(LogError::DiskFull(error)),

@@ -41,7 +41,7 @@ pub(crate) struct VoteFile<F> {
 }
 
 /// What was found where the file should be.
-pub(crate) enum Found<F> {
+pub(crate) enum Opened<F> {
     Good(VoteFile<F>),
     /// Neither copy can be read: what was promised is forgotten.
     Bad,
@@ -70,10 +70,10 @@ impl<F: DiskFile> VoteFile<F> {
     }
 
     /// Reads the file.
-    pub(crate) fn open<D: Disk<File = F>>(disk: &D) -> Result<Found<F>, DiskError> {
+    pub(crate) fn open<D: Disk<File = F>>(disk: &D) -> Result<Opened<F>, DiskError> {
         let file = match disk.open(VOTE) {
             Ok(file) => file,
-            Err(error) if error.fault == Fault::NotFound => return Ok(Found::Missing),
+            Err(error) if error.fault == Fault::NotFound => return Ok(Opened::Missing),
             Err(error) => return Err(error),
         };
         let (record, first) = match (read_copy(&file, 0), read_copy(&file, 1)) {
@@ -85,9 +85,9 @@ impl<F: DiskFile> VoteFile<F> {
             }
             (_, Some(right)) => (right, 0),
             (Some(left), None) => (left, 1),
-            (None, None) => return Ok(Found::Bad),
+            (None, None) => return Ok(Opened::Bad),
         };
-        Ok(Found::Good(VoteFile {
+        Ok(Opened::Good(VoteFile {
             file,
             record,
             first,

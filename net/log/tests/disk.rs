@@ -219,7 +219,7 @@ fn after_a_failed_sync_a_later_one_succeeds_and_writes_nothing() {
     let file = disk.create("a", 512).unwrap();
     disk.sync_directory().unwrap();
     file.write(0, b"x").unwrap();
-    *refuse.0.borrow_mut() = Some((Operation::Sync, Fault::Io { code: 5 }));
+    *refuse.0.borrow_mut() = Some((Operation::Sync, Fault::EIO));
     file.sync().unwrap_err();
     *refuse.0.borrow_mut() = None;
     file.sync().unwrap();
@@ -236,7 +236,7 @@ fn what_is_written_anew_after_a_failed_sync_is_synced() {
     let file = disk.create("a", 512).unwrap();
     disk.sync_directory().unwrap();
     file.write(0, b"x").unwrap();
-    *refuse.0.borrow_mut() = Some((Operation::Sync, Fault::Io { code: 5 }));
+    *refuse.0.borrow_mut() = Some((Operation::Sync, Fault::EIO));
     file.sync().unwrap_err();
     *refuse.0.borrow_mut() = None;
     file.write(0, b"x").unwrap();

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::ballot::Ballot;
+use crate::by_slot::BySlot;
 use crate::entry::{Answer, Entry, Slot, Vote};
 use crate::simulation::{Bug, planted};
-use crate::slots::Slots;
 
 /// What an answer takes beside its entry, about.
 const ANSWER_BYTES: usize = 64;
@@ -21,7 +21,7 @@ const ANSWER_BYTES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acceptor {
     promised: Ballot,
-    answers: Slots<Answer>,
+    answers: BySlot<Answer>,
 }
 
 /// A ballot was below the promise, which is this.

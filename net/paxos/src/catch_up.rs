@@ -1,6 +1,6 @@
 //! Catching up: what was decided while a voter did not hear of it.
 
-use crate::effect::{Effect, Ticket};
+use crate::effect::Ticket;
 use crate::entry::{Entry, Slot};
 use crate::message::Message;
 use crate::replica::{Replica, Role};
@@ -31,7 +31,7 @@ impl Replica {
     /// Asks `of` what was decided after what is known here, unless that has just been asked, or would only be more for a disk
     /// that is behind.
     pub(crate) fn fetch(&mut self, now_ns: u64, of: Voter) {
-        if self.is_disk_behind() {
+        if self.tickets.are_behind() {
             return;
         }
         let wanted = match self.incoming {
@@ -66,7 +66,7 @@ impl Replica {
         if (Slot(1)..=self.learner.trimmed()).contains(&from) {
             reach(Mark::FetchOfTrimmed);
             if !planted(Bug::FetchSkipsTheTrimmed) {
-                return self.output(Ticket::NONE, Effect::SendChunk { to, asked: None });
+                return self.send_chunk(to, None);
             }
         }
         let mut entries = Vec::new();

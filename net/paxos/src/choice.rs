@@ -49,9 +49,7 @@ pub fn choose(configuration: &Configuration, answers: &[Option<Answer>]) -> Choi
         }
     }
     let is_enough = |set| configuration.is_quorum(Phase::One, set);
-    let reaches = |vote: &Vote| {
-        vote.ballot >= unknown || planted(Bug::BallotOfTheUnknownForgotten)
-    };
+    let reaches = |vote: &Vote| vote.ballot >= unknown || planted(Bug::BallotOfTheUnknownForgotten);
     match best {
         Some(vote) if is_enough(known) || (is_enough(answered) && reaches(vote)) => {
             Choice::Bound(vote.entry.clone())

@@ -23,7 +23,7 @@ impl Replica {
     pub(crate) fn canvass(&mut self, now_ns: u64) {
         let me = self.options.me;
         // No candidacy gets further than its disk. What that has not done in all this time it may never do.
-        if self.last_urgent > self.durable {
+        if self.tickets.last_urgent() > self.tickets.durable() {
             reach(Mark::CanvassPutOff);
             return self.wait_for_leader(now_ns);
         }
@@ -63,7 +63,7 @@ impl Replica {
             Role::Follower | Role::Leader(_) => return,
         };
         // What was asked first still waits for the own promise to be durable.
-        if self.own_promise() > self.durable {
+        if self.own_promise() > self.tickets.durable() {
             return;
         }
         for (index, message) in asks {
@@ -78,7 +78,9 @@ impl Replica {
     /// What a Prepare rests on: that the ballot is never used again, whatever happens.
     fn own_promise(&self) -> Ticket {
         match self.role {
-            Role::Candidate(_) if !planted(Bug::BallotReusedAfterRestart) => self.last_urgent,
+            Role::Candidate(_) if !planted(Bug::BallotReusedAfterRestart) => {
+                self.tickets.last_urgent()
+            }
             _ => Ticket::NONE,
         }
     }
@@ -160,7 +162,7 @@ impl Replica {
     /// A candidate asks for the promise, and for what was accepted from `first` on.
     pub(crate) fn on_prepare(&mut self, now_ns: u64, from: Voter, ballot: Ballot, first: Slot) {
         self.highest = self.highest.max(ballot);
-        if self.is_disk_behind() {
+        if self.tickets.are_behind() {
             reach(Mark::PrepareWithDiskBehind);
             return;
         }
@@ -178,7 +180,7 @@ impl Replica {
                 if from != self.options.me {
                     reach(Mark::PrepareTwice);
                     self.wait_for_leader(now_ns);
-                    if self.is_promise_unsynced() {
+                    if self.tickets.hold_promise() {
                         reach(Mark::PrepareTwiceBeforeDurable);
                         return;
                     }
@@ -202,7 +204,7 @@ impl Replica {
         let after = if is_early {
             Ticket::NONE
         } else {
-            self.last_urgent
+            self.tickets.last_urgent()
         };
         let promise = Message::Promise {
             ballot,

@@ -25,7 +25,6 @@ pub struct Executor {
     replica: Replica,
     /// What waits for the disk, in the order of what it waits for.
     held: VecDeque<(Ticket, Effect)>,
-    durable: Ticket,
     /// The voter's time.
     now_ns: u64,
     /// What the host's clock showed last.
@@ -44,7 +43,6 @@ impl Executor {
         Self {
             replica,
             held: VecDeque::new(),
-            durable: Ticket::NONE,
             now_ns,
             shown_ns: now_ns,
             promised: Ballot::NONE,
@@ -90,7 +88,6 @@ impl Executor {
     /// Everything up to `ticket` is durable.
     pub fn persisted(&mut self, now_ns: u64, ticket: Ticket) {
         self.at(now_ns);
-        self.durable = self.durable.max(ticket);
         self.replica.persisted(self.now_ns, ticket);
     }
 
@@ -123,16 +120,13 @@ impl Executor {
     }
 
     fn next(&mut self) -> Option<Effect> {
-        if self
-            .held
-            .front()
-            .is_some_and(|(after, _)| *after <= self.durable)
-        {
-            return self.held.pop_front().map(|(_, effect)| effect);
+        let durable = self.replica.tickets.durable();
+        if let Some((_, effect)) = self.held.pop_front_if(|(after, _)| *after <= durable) {
+            return Some(effect);
         }
         loop {
             while let Some(output) = self.replica.outputs.pop_front() {
-                if output.after <= self.durable {
+                if output.after <= durable {
                     return Some(output.effect);
                 }
                 self.held.push_back((output.after, output.effect));
@@ -172,14 +166,14 @@ impl Executor {
 /// while the disk is busy would make ever new states.
 #[cfg(feature = "simulation")]
 impl Executor {
-    fn identity(&self) -> (&Replica, Vec<&(Ticket, Effect)>, Ticket, u64) {
+    fn identity(&self) -> (&Replica, Vec<&(Ticket, Effect)>, u64) {
         let mut held = Vec::with_capacity(self.held.len());
         for effect in &self.held {
             if !held.contains(&effect) {
                 held.push(effect);
             }
         }
-        (&self.replica, held, self.durable, self.now_ns)
+        (&self.replica, held, self.now_ns)
     }
 }
 

@@ -4,6 +4,7 @@
 mod acceptor;
 mod ballot;
 mod batch;
+mod by_slot;
 mod candidate;
 mod catch_up;
 mod choice;
@@ -12,6 +13,7 @@ mod effect;
 mod election;
 mod entry;
 mod executor;
+mod hint;
 mod leader;
 mod learner;
 mod message;
@@ -21,10 +23,10 @@ mod recovered;
 mod replica;
 mod replication;
 pub mod simulation;
-mod slots;
 mod snapshot;
 #[cfg(test)]
 mod testing;
+mod tickets;
 mod transfer;
 mod voter;
 

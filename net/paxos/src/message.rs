@@ -113,3 +113,25 @@ pub enum Message {
         bytes: Arc<[u8]>,
     },
 }
+
+impl Message {
+    /// The ballot of which only its own voter may say this. Nobody else is believed.
+    pub(crate) fn speaks_for(&self) -> Option<Ballot> {
+        match self {
+            Message::Canvass { ballot }
+            | Message::Prepare { ballot, .. }
+            | Message::Accept { ballot, .. }
+            | Message::Commit { ballot, .. }
+            | Message::Beat { ballot, .. } => Some(*ballot),
+            Message::Aye { .. }
+            | Message::Promise { .. }
+            | Message::Accepted { .. }
+            | Message::Refused { .. }
+            | Message::Heard { .. }
+            | Message::Fetch { .. }
+            | Message::Entries { .. }
+            | Message::FetchChunk { .. }
+            | Message::Chunk { .. } => None,
+        }
+    }
+}

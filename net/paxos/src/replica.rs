@@ -23,13 +23,15 @@ use crate::catch_up::Fetching;
 use crate::configuration::VoterSet;
 use crate::effect::{Effect, Record, Ticket};
 use crate::entry::{Entry, Slot};
+use crate::hint::Hint;
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::message::Message;
-use crate::options::{Options, OptionsError, WINDOW_SLOTS_MAX};
+use crate::options::{Options, OptionsError};
 use crate::random::Random;
 use crate::recovered::Recovered;
 use crate::simulation::{Bug, Mark, planted, reach};
+use crate::tickets::Tickets;
 use crate::transfer::Incoming;
 use crate::voter::{NodeId, Voter};
 
@@ -61,9 +63,6 @@ pub enum ProposeError {
         max: usize,
     },
 }
-
-/// How many records wait for the disk before no more is taken on: as many slots as a leader may have under way, twice.
-pub(crate) const UNSYNCED_MAX: usize = 2 * WINDOW_SLOTS_MAX as usize;
 
 /// What a voter is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -125,16 +124,8 @@ pub struct Replica {
     pub(crate) highest: Ballot,
     /// How many commands it was ever given.
     pub(crate) proposals: u64,
-    last_ticket: Ticket,
-    /// The last that something waits for: what leaves rests on no later one, which may never be synced.
-    pub(crate) last_urgent: Ticket,
-    pub(crate) durable: Ticket,
-    /// What something waits for and isn't durable yet, ascending: promises, and acceptances with their slots.
-    unsynced: VecDeque<(Ticket, Option<Slot>)>,
-    /// What is decided, to be put on record once all of it is durable.
-    hint: Option<(Ticket, Slot)>,
-    /// Up to where that was done.
-    recorded: Slot,
+    pub(crate) tickets: Tickets,
+    pub(crate) hint: Hint,
     pub(crate) outputs: VecDeque<Output>,
 }
 
@@ -173,12 +164,8 @@ impl Replica {
             incoming: None,
             known: recovered.decided,
             proposals: 0,
-            last_ticket: Ticket::NONE,
-            last_urgent: Ticket::NONE,
-            durable: Ticket::NONE,
-            unsynced: VecDeque::new(),
-            hint: None,
-            recorded: recovered.decided,
+            tickets: Tickets::default(),
+            hint: Hint::recorded(recovered.decided),
             outputs: VecDeque::new(),
             options,
         };
@@ -289,30 +276,31 @@ impl Replica {
         }
     }
 
-    /// A message came. `from` is who sent it, as the transport proves.
-    pub(crate) fn step(&mut self, now_ns: u64, from: Voter, message: Message) {
-        let Some(index) = self.index_of(from) else {
+    /// A message came. `sender` is who sent it, as the transport proves.
+    pub(crate) fn step(&mut self, now_ns: u64, sender: Voter, message: Message) {
+        let Some(index) = self.index_of(sender) else {
             reach(Mark::Stranger);
             return;
         };
-        // What only a ballot's own voter may say, nobody else is believed.
-        let is_own = |ballot: &Ballot| ballot.voter == from;
+        if message
+            .speaks_for()
+            .is_some_and(|ballot| ballot.voter != sender)
+        {
+            return;
+        }
         match message {
-            Message::Canvass { ballot } if is_own(&ballot) => self.on_canvass(now_ns, from, ballot),
+            Message::Canvass { ballot } => self.on_canvass(now_ns, sender, ballot),
             Message::Aye { ballot } => self.on_aye(now_ns, index, ballot),
-            Message::Prepare {
-                ballot,
-                from: first,
-            } if is_own(&ballot) => self.on_prepare(now_ns, from, ballot, first),
+            Message::Prepare { ballot, from } => self.on_prepare(now_ns, sender, ballot, from),
             Message::Promise {
                 ballot,
-                from: first,
+                from,
                 answers,
                 next,
                 decided,
             } => {
                 let page = Page {
-                    from: first,
+                    from,
                     answers,
                     next,
                     decided,
@@ -324,65 +312,35 @@ impl Replica {
                 slot,
                 entry,
                 decided,
-            } if is_own(&ballot) => self.on_accept(now_ns, from, ballot, slot, &entry, decided),
+            } => self.on_accept(now_ns, sender, ballot, slot, &entry, decided),
             Message::Accepted { ballot, slot } => self.on_accepted(now_ns, index, ballot, slot),
             Message::Refused { ballot, promised } => self.on_refused(now_ns, ballot, promised),
-            Message::Commit { ballot, decided } if is_own(&ballot) => {
-                self.on_commit(now_ns, from, ballot, decided);
+            Message::Commit { ballot, decided } => {
+                self.on_commit(now_ns, sender, ballot, decided);
             }
-            Message::Beat { ballot, decided } if is_own(&ballot) => {
-                if self.on_commit(now_ns, from, ballot, decided) {
-                    self.send(Ticket::NONE, from, Message::Heard { ballot });
-                } else {
-                    self.refuse(from, ballot);
-                }
-            }
+            Message::Beat { ballot, decided } => self.on_beat(now_ns, sender, ballot, decided),
             Message::Heard { ballot } => self.on_heard(now_ns, index, ballot),
-            Message::Fetch { from: first } => self.on_fetch(from, first),
-            Message::Entries {
-                from: first,
-                entries,
-            } => self.on_entries(now_ns, from, first, entries),
+            Message::Fetch { from } => self.on_fetch(sender, from),
+            Message::Entries { from, entries } => self.on_entries(now_ns, sender, from, entries),
             Message::FetchChunk { snapshot, offset } => {
-                self.output(
-                    Ticket::NONE,
-                    Effect::SendChunk {
-                        to: from,
-                        asked: Some((snapshot, offset)),
-                    },
-                );
+                self.send_chunk(sender, Some((snapshot, offset)));
             }
             Message::Chunk {
                 snapshot,
                 offset,
                 bytes,
-            } => self.on_chunk(now_ns, from, snapshot, offset, bytes),
-            Message::Canvass { .. }
-            | Message::Prepare { .. }
-            | Message::Accept { .. }
-            | Message::Commit { .. }
-            | Message::Beat { .. } => {}
+            } => self.on_chunk(now_ns, sender, snapshot, offset, bytes),
         }
     }
 
     /// Everything up to `ticket` is durable.
     pub(crate) fn persisted(&mut self, now_ns: u64, ticket: Ticket) {
-        if ticket > self.durable {
-            self.durable = ticket;
-            while let Some((first, _)) = self.unsynced.front()
-                && *first <= ticket
-            {
-                self.unsynced.pop_front();
-            }
-            if let Role::Leader(leader) = &mut self.role {
-                leader.writes_since_ns = (!self.unsynced.is_empty()).then_some(now_ns);
-            }
-        }
-        if let Some((after, decided)) = self.hint
-            && after <= self.durable
+        if self.tickets.persisted(ticket)
+            && let Role::Leader(leader) = &mut self.role
         {
-            self.hint = None;
-            self.recorded = decided;
+            leader.writes_since_ns = (!self.tickets.are_settled()).then_some(now_ns);
+        }
+        if let Some(decided) = self.hint.take_due(self.tickets.durable()) {
             self.persist(now_ns, Record::Decided(decided));
             self.note_decided();
         }
@@ -390,31 +348,7 @@ impl Replica {
 
     /// Puts on record what is decided, once that is durable and nothing else is on its way there.
     pub(crate) fn note_decided(&mut self) {
-        if self.hint.is_none() && self.recorded < self.decided() {
-            self.hint = Some((self.last_ticket, self.decided()));
-        }
-    }
-
-    /// That everything up to `slot` is decided is on record by other means.
-    pub(crate) fn take_back_hint(&mut self, slot: Slot) {
-        self.hint = None;
-        self.recorded = self.recorded.max(slot);
-    }
-
-    /// Whether its disk has so much to do that nothing more is taken on that would wait for it. What is sent here meanwhile is
-    /// as good as lost: it is sent again.
-    pub(crate) fn is_disk_behind(&self) -> bool {
-        self.unsynced.len() >= UNSYNCED_MAX
-    }
-
-    /// Whether an acceptance of `slot` still waits for the disk. Then so does the answer.
-    pub(crate) fn is_acceptance_unsynced(&self, slot: Slot) -> bool {
-        self.unsynced.iter().any(|(_, of)| *of == Some(slot))
-    }
-
-    /// Whether a promise still waits for the disk. Then so does the answer.
-    pub(crate) fn is_promise_unsynced(&self) -> bool {
-        self.unsynced.iter().any(|(_, of)| of.is_none())
+        self.hint.plan(self.decided(), self.tickets.last());
     }
 
     pub(crate) fn index_of(&self, voter: Voter) -> Option<usize> {
@@ -427,18 +361,11 @@ impl Replica {
     }
 
     pub(crate) fn persist(&mut self, now_ns: u64, record: Record) {
-        self.last_ticket.0 += 1;
-        let ticket = self.last_ticket;
-        if record.is_urgent() {
-            self.last_urgent = ticket;
-            let slot = match &record {
-                Record::Accepted { slot, .. } => Some(*slot),
-                _ => None,
-            };
-            self.unsynced.push_back((ticket, slot));
-            if let Role::Leader(leader) = &mut self.role {
-                leader.writes_since_ns.get_or_insert(now_ns);
-            }
+        let ticket = self.tickets.issue(&record);
+        if record.is_urgent()
+            && let Role::Leader(leader) = &mut self.role
+        {
+            leader.writes_since_ns.get_or_insert(now_ns);
         }
         self.output(Ticket::NONE, Effect::Persist { ticket, record });
     }

@@ -88,14 +88,7 @@ impl Replica {
         decided: Slot,
     ) {
         self.highest = self.highest.max(ballot);
-        // A leader is never further ahead of what is decided than a window; and who is behind fetches.
-        let is_too_far = slot.0 > self.decided().0.saturating_add(AHEAD_SLOTS_MAX);
-        if is_too_far || self.is_disk_behind() {
-            reach(if is_too_far {
-                Mark::AcceptTooFarAhead
-            } else {
-                Mark::AcceptWithDiskBehind
-            });
+        if self.is_too_much(slot) {
             if from != self.options.me && ballot >= self.acceptor.promised() {
                 self.on_commit(now_ns, from, ballot, decided);
             }
@@ -120,27 +113,46 @@ impl Replica {
                 self.refuse(from, ballot);
             }
             Ok(is_new) => {
-                // An answer that still waits for the disk goes out by itself.
-                let is_answered = !is_new && self.is_acceptance_unsynced(slot);
-                if is_new {
-                    let entry = entry.clone();
-                    let vote = Vote { ballot, entry };
-                    self.persist(now_ns, Record::Accepted { slot, vote });
-                } else {
-                    reach(if is_answered {
-                        Mark::AcceptTwiceBeforeDurable
-                    } else {
-                        Mark::AcceptTwice
-                    });
-                }
-                if !is_answered {
-                    let after = self.own_acceptance(from);
-                    self.send(after, from, Message::Accepted { ballot, slot });
-                }
+                let entry = entry.clone();
+                self.accepted(now_ns, from, slot, Vote { ballot, entry }, is_new);
                 if from != self.options.me {
                     self.on_commit(now_ns, from, ballot, decided);
                 }
             }
+        }
+    }
+
+    /// Whether an acceptance of `slot` would be more than can be taken on.
+    fn is_too_much(&self, slot: Slot) -> bool {
+        // A leader is never further ahead of what is decided than a window; and who is behind fetches.
+        if slot.0 > self.decided().0.saturating_add(AHEAD_SLOTS_MAX) {
+            reach(Mark::AcceptTooFarAhead);
+            return true;
+        }
+        let is_behind = self.tickets.are_behind();
+        if is_behind {
+            reach(Mark::AcceptWithDiskBehind);
+        }
+        is_behind
+    }
+
+    /// What a leader asked for is accepted: it is put on record, if it is new, and the leader told.
+    fn accepted(&mut self, now_ns: u64, to: Voter, slot: Slot, vote: Vote, is_new: bool) {
+        let ballot = vote.ballot;
+        // An answer that still waits for the disk goes out by itself.
+        let is_answered = !is_new && self.tickets.hold_acceptance(slot);
+        if is_new {
+            self.persist(now_ns, Record::Accepted { slot, vote });
+        } else {
+            reach(if is_answered {
+                Mark::AcceptTwiceBeforeDurable
+            } else {
+                Mark::AcceptTwice
+            });
+        }
+        if !is_answered {
+            let after = self.own_acceptance(to);
+            self.send(after, to, Message::Accepted { ballot, slot });
         }
     }
 
@@ -154,7 +166,7 @@ impl Replica {
         if planted(bug) {
             Ticket::NONE
         } else {
-            self.last_urgent
+            self.tickets.last_urgent()
         }
     }
 
@@ -178,7 +190,11 @@ impl Replica {
                 }
                 let is_own = from == self.options.me;
                 if is_own || !planted(Bug::AcceptOfTrimmedNotAnswered) {
-                    self.send(self.last_urgent, from, Message::Accepted { ballot, slot });
+                    self.send(
+                        self.tickets.last_urgent(),
+                        from,
+                        Message::Accepted { ballot, slot },
+                    );
                 }
                 if !is_own {
                     self.on_commit(now_ns, from, ballot, decided);
@@ -335,6 +351,15 @@ impl Replica {
         }
         // A cluster of one has nobody to hear from.
         self.pump(now_ns);
+    }
+
+    /// The leader of `ballot` asks whether it is heard.
+    pub(crate) fn on_beat(&mut self, now_ns: u64, from: Voter, ballot: Ballot, decided: Slot) {
+        if self.on_commit(now_ns, from, ballot, decided) {
+            self.send(Ticket::NONE, from, Message::Heard { ballot });
+        } else {
+            self.refuse(from, ballot);
+        }
     }
 
     /// A voter heard a beat.

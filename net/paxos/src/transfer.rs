@@ -72,7 +72,12 @@ impl Replica {
         self.learner.skip_to(slot);
         self.persist(now_ns, Record::Trimmed(slot));
         // That says more than what was to be put on record.
-        self.take_back_hint(slot);
+        self.hint.take_back(slot);
+    }
+
+    /// A voter asks for a piece of a snapshot; or for what only a snapshot holds.
+    pub(crate) fn send_chunk(&mut self, to: Voter, asked: Option<(Snapshot, u64)>) {
+        self.output(Ticket::NONE, Effect::SendChunk { to, asked });
     }
 
     /// A piece of a snapshot came.

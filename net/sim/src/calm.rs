@@ -75,8 +75,7 @@ impl World {
         self.network.heal(group(&gone));
         for node in gone {
             // Half of those are alive and hear nothing.
-            if self.nodes[node].executor.is_some()
-                && self.chance.of(0x6000 + node as u64).below(2) == 0
+            if self.nodes[node].life.is_some() && self.chance.of(0x6000 + node as u64).below(2) == 0
             {
                 self.nodes[node].is_gone = true;
                 self.die(node, true);
@@ -90,9 +89,9 @@ impl World {
         self.faults.end();
         for node in self.healed.clone() {
             self.nodes[node].clock.run_at(self.now_ns, 1000);
-            if self.nodes[node].is_paused {
+            if self.nodes[node].life.is_some() {
                 self.go_on(node)?;
-            } else if self.nodes[node].executor.is_none() && !power_goes {
+            } else if !power_goes {
                 self.start(node)?;
             }
         }
@@ -113,7 +112,7 @@ impl World {
     /// The power of all that are sound goes.
     fn cut_power(&mut self) {
         for node in self.healed.clone() {
-            if self.nodes[node].executor.is_some() {
+            if self.nodes[node].life.is_some() {
                 self.die(node, true);
             }
         }
@@ -147,8 +146,11 @@ impl World {
 
     /// The sound nodes that have not applied everything that is decided.
     fn behind(&self) -> impl Iterator<Item = String> {
-        let is_behind =
-            |node: &Node| node.executor.is_none() || node.machine.applied() < self.frontier;
+        let is_behind = |node: &Node| {
+            node.life
+                .as_ref()
+                .is_none_or(|life| life.machine.applied() < self.frontier)
+        };
         let healed = self.healed.iter();
         healed
             .filter(move |node| is_behind(&self.nodes[**node]))

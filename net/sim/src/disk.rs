@@ -4,16 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use sprag_log::{Damage, Disk, DiskFaults, Fault, Log, NoFaults, Operation, Place, SimulatedDisk};
+use sprag_log::{
+    ClusterId, Damage, Disk, DiskFaults, Fault, Identity, Log, NoFaults, Operation, Place,
+    SimulatedDisk,
+};
 use sprag_paxos::Voter;
 
 use crate::chance::Chance;
 use crate::fault::{Class, Faults};
 use crate::plan::Plan;
-use crate::storage::identity_of;
 
-/// What a disk says that doesn't.
-const INPUT_OUTPUT: Fault = Fault::Io { code: 5 };
+/// Whose disks they all are.
+pub(crate) const CLUSTER: ClusterId = ClusterId(1);
 
 /// The smallest sector.
 const SECTOR_BYTES: u64 = 512;
@@ -139,6 +141,14 @@ impl NodeDisk {
     }
 }
 
+/// What a voter's disk is made for.
+pub(crate) fn identity_of(voter: Voter) -> Identity {
+    Identity {
+        cluster: CLUSTER,
+        voter,
+    }
+}
+
 struct Hook {
     faults: Faults,
     node: usize,
@@ -152,9 +162,7 @@ impl Hook {
     fn strike(&self, class: Class) -> Option<Chance> {
         self.faults.strike(class, self.node)
     }
-}
 
-impl Hook {
     fn note_write(&self, file: &str, offset: u64, bytes: u64) {
         let mut written = self.written.borrow_mut();
         written.truncate(WRITTEN_MAX - 1);
@@ -166,16 +174,16 @@ impl DiskFaults for Hook {
     fn refuses(&mut self, operation: Operation, _file: &str, bytes: u64) -> Option<Fault> {
         if self.is_cut.get() || self.strike(Class::PowerCut).is_some() {
             self.is_cut.set(true);
-            return Some(INPUT_OUTPUT);
+            return Some(Fault::EIO);
         }
         match operation {
             Operation::Sync | Operation::SyncDirectory => {
-                self.strike(Class::FailedSync).map(|_| INPUT_OUTPUT)
+                self.strike(Class::FailedSync).map(|_| Fault::EIO)
             }
             Operation::Write => {
                 let chance = self.strike(Class::FailedWrite)?;
                 Some(match chance.of(1).below(3) {
-                    0 => INPUT_OUTPUT,
+                    0 => Fault::EIO,
                     1 => Fault::ReadOnly,
                     // Whole sectors: a disk takes no less.
                     _ => Fault::Short {

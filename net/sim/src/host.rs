@@ -1,16 +1,16 @@
 //! What a node's host does: it feeds the voter and carries out its effects one by one. Between any two it may die, or
 //! stand still. What it does with its disk is in `storage`.
 
-use sprag_paxos::{Effect, Message, NodeId, ProposeError, RoleName, Voter};
+use sprag_paxos::{Effect, Entry, Message, NodeId, ProposeError, RoleName, Voter};
 
 use crate::ask::Reply;
 use crate::chance::Chance;
 use crate::fault::Class;
 use crate::invariant::{Broken, Fact};
-use crate::node::{Input, Tick};
+use crate::node::{Input, Life, Node, Tick};
 use crate::stale::Sent;
 use crate::trace::Happening;
-use crate::world::{Event, World};
+use crate::world::{Due, Event, World};
 
 pub(crate) const MILLISECOND_NS: u64 = 1_000_000;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
@@ -19,30 +19,32 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 const OUSTINGS_MAX: u64 = 32;
 
 impl World {
-    /// Something came to a node that is up.
+    /// Something came to a node, which takes it in if it is up and doesn't stand still.
     pub(crate) fn take(&mut self, node: usize, input: Input) -> Result<(), Broken> {
-        self.nodes[node].inbox.push_back(input);
+        if let Some(life) = &mut self.nodes[node].life {
+            life.inbox.push_back(input);
+        }
         self.go(node)
     }
 
     /// The pause is over.
     pub(crate) fn go_on(&mut self, node: usize) -> Result<(), Broken> {
-        if self.nodes[node].is_paused {
-            self.nodes[node].is_paused = false;
-            self.note(Happening::WentOn {
-                node: NodeId(node as u16),
-            });
-            self.carry_out(node)?;
-            self.go(node)?;
-        }
-        Ok(())
+        let life = self.nodes[node].life.as_mut();
+        let Some(paused) = life.filter(|life| life.is_paused) else {
+            return Ok(());
+        };
+        paused.is_paused = false;
+        self.note(Happening::WentOn {
+            node: NodeId(node as u16),
+        });
+        self.carry_out(node)?;
+        self.go(node)
     }
 
     /// Takes in what has come, as long as nothing stops it.
     pub(crate) fn go(&mut self, node: usize) -> Result<(), Broken> {
-        while !self.nodes[node].is_paused
-            && self.nodes[node].executor.is_some()
-            && let Some(input) = self.nodes[node].inbox.pop_front()
+        while let Some(life) = self.awake(node)
+            && let Some(input) = life.inbox.pop_front()
         {
             self.feed(node, input);
             self.look_at(node, false)?;
@@ -54,9 +56,10 @@ impl World {
 
     fn feed(&mut self, node: usize, input: Input) {
         let now_ns = self.nodes[node].clock.at(self.now_ns);
-        let Some(executor) = &mut self.nodes[node].executor else {
+        let Some(life) = &mut self.nodes[node].life else {
             return;
         };
+        let executor = &mut life.executor;
         match input {
             Input::Message { from, message } => executor.step(now_ns, from, message),
             Input::Persisted { ticket } => executor.persisted(now_ns, ticket),
@@ -68,7 +71,7 @@ impl World {
             Input::Tick => executor.tick(now_ns),
             Input::Request { call, bytes } => match executor.propose(now_ns, &bytes) {
                 Ok(number) => {
-                    self.nodes[node].waiting.insert(call, number);
+                    life.waiting.insert(call, number);
                 }
                 Err(error) => {
                     let leader = match error {
@@ -81,23 +84,23 @@ impl World {
                 }
             },
         }
-        let leads = matches!(
-            self.nodes[node].role(),
-            Some(RoleName::Recovering | RoleName::Leader)
-        );
-        if leads && !self.nodes[node].has_led {
-            self.tally.elections += 1;
-        }
-        self.nodes[node].has_led = leads;
-        self.may_have_risen(node);
+        self.notice_role(node);
     }
 
-    /// Who has come to stand or to lead may not get far, and hear what was said before.
-    fn may_have_risen(&mut self, node: usize) {
-        let role = self.nodes[node].role();
-        let has_risen = role != self.nodes[node].was
-            && matches!(role, Some(RoleName::Candidate | RoleName::Recovering));
-        self.nodes[node].was = role;
+    /// Sees what the voter is doing by now. Who has come to stand or to lead may not get far, and hear what
+    /// was said before.
+    fn notice_role(&mut self, node: usize) {
+        let Some(life) = &mut self.nodes[node].life else {
+            return;
+        };
+        let role = life.role();
+        let before = std::mem::replace(&mut life.role, role);
+        let leads = |role| matches!(role, RoleName::Recovering | RoleName::Leader);
+        if leads(role) && !leads(before) {
+            self.tally.elections += 1;
+        }
+        let has_risen =
+            role != before && matches!(role, RoleName::Candidate | RoleName::Recovering);
         if !has_risen {
             return;
         }
@@ -128,10 +131,10 @@ impl World {
     /// Carries out all effects there are. Between any two the node may die, or stand still.
     fn carry_out(&mut self, node: usize) -> Result<(), Broken> {
         loop {
-            let Some(executor) = &mut self.nodes[node].executor else {
+            let Some(life) = &mut self.nodes[node].life else {
                 return Ok(());
             };
-            let effect = executor.poll();
+            let effect = life.executor.poll();
             if let Some(chance) = self.faults.strike(Class::Crash, node) {
                 self.count_death(node, effect.as_ref());
                 self.die(node, chance.below(2) == 0);
@@ -143,7 +146,7 @@ impl World {
                 effect: &effect,
             });
             self.perform(node, effect)?;
-            if self.nodes[node].is_paused {
+            if self.awake(node).is_none() {
                 return Ok(());
             }
             if let Some(chance) = self.faults.strike(Class::Pause, node) {
@@ -165,11 +168,7 @@ impl World {
                     entry: &entry,
                 })?;
                 self.frontier = self.frontier.max(slot);
-                for (call, outcome) in self.nodes[node].machine.apply(&entry) {
-                    if self.nodes[node].waiting.remove(&call).is_some() {
-                        self.reply(node, call, Reply::Done(outcome));
-                    }
-                }
+                self.apply(node, &entry);
                 self.compare(node)?;
                 self.save_in_time(node);
             }
@@ -180,34 +179,47 @@ impl World {
                 bytes,
             } => self.receive(node, snapshot, offset, &bytes),
             Effect::Restore { snapshot } => self.restore(node, snapshot)?,
-            Effect::SteppedDown { unproposed } => {
-                let waiting = std::mem::take(&mut self.nodes[node].waiting);
-                for (call, number) in waiting {
-                    let reply = if number >= unproposed {
-                        Reply::NotDone { leader: None }
-                    } else {
-                        Reply::Unknown
-                    };
-                    self.reply(node, call, reply);
-                }
-            }
+            Effect::SteppedDown { unproposed } => self.let_down(node, unproposed),
         }
         Ok(())
     }
 
-    /// Machines that applied the same slots are in the same state.
-    pub(crate) fn compare(&mut self, node: usize) -> Result<(), Broken> {
-        let machine = &self.nodes[node].machine;
-        let (slot, digest) = (machine.applied(), machine.digest());
-        let first = *self.digests.entry(slot).or_insert(digest);
-        if first == digest {
-            return Ok(());
+    /// The machine applies what is decided, and who waits for it is told.
+    fn apply(&mut self, node: usize, entry: &Entry) {
+        let Some(life) = &mut self.nodes[node].life else {
+            return;
+        };
+        let mut outcomes = life.machine.apply(entry);
+        outcomes.retain(|(call, _)| life.waiting.remove(call).is_some());
+        for (call, outcome) in outcomes {
+            self.reply(node, call, Reply::Done(outcome));
         }
-        Err(Broken {
-            invariant: "equal states",
-            source: "Schneider, Implementing Fault-Tolerant Services Using the State Machine Approach, 1990",
-            what: format!("after {slot}, node {node} is in another state than others were"),
-        })
+    }
+
+    /// The voter leads no longer: who waits is told that, or that nothing was done.
+    fn let_down(&mut self, node: usize, unproposed: u64) {
+        let Some(life) = &mut self.nodes[node].life else {
+            return;
+        };
+        for (call, number) in std::mem::take(&mut life.waiting) {
+            let reply = if number >= unproposed {
+                Reply::NotDone { leader: None }
+            } else {
+                Reply::Unknown
+            };
+            self.reply(node, call, reply);
+        }
+    }
+
+    /// Compares the node's state with that of the others.
+    pub(crate) fn compare(&mut self, node: usize) -> Result<(), Broken> {
+        match &self.nodes[node].life {
+            Some(Life { machine, .. }) => {
+                let (slot, digest) = (machine.applied(), machine.digest());
+                self.states.look(node, slot, digest)
+            }
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn send(&mut self, node: usize, to: Voter, message: Message) -> Result<(), Broken> {
@@ -230,31 +242,58 @@ impl World {
         Ok(())
     }
 
+    /// The life of a node that is up and doesn't stand still.
+    pub(crate) fn awake(&mut self, node: usize) -> Option<&mut Life> {
+        let life = self.nodes[node].life.as_mut();
+        life.filter(|life| !life.is_paused)
+    }
+
     /// The node stands still, between two effects, and goes on later.
     pub(crate) fn stand_still(&mut self, node: usize, for_ns: u64) {
-        let life = self.nodes[node].life;
         self.note(Happening::Paused {
             node: NodeId(node as u16),
             for_ns,
         });
-        self.nodes[node].is_paused = true;
-        self.after(for_ns, Event::GoOn { node, life });
+        if let Some(life) = &mut self.nodes[node].life {
+            life.is_paused = true;
+        }
+        self.due_after(for_ns, node, Due::GoOn);
+    }
+
+    /// A timer fires; it may be another than was set last.
+    pub(crate) fn tick(&mut self, node: usize) -> Result<(), Broken> {
+        let now_ns = self.now_ns;
+        let life = self.nodes[node].life.as_mut();
+        let tick = life.and_then(|life| life.tick.take_if(|tick| tick.at_ns == now_ns));
+        if tick.is_none() {
+            return Ok(());
+        }
+        self.note(Happening::Ticked {
+            node: NodeId(node as u16),
+        });
+        self.take(node, Input::Tick)
+    }
+
+    /// The node's clock goes otherwise than when its timer was set.
+    pub(crate) fn set_timer_anew(&mut self, node: usize) {
+        if let Some(life) = &mut self.nodes[node].life {
+            life.tick = None;
+        }
+        self.set_timer(node);
     }
 
     /// Sets the timer for the voter's next deadline.
     pub(crate) fn set_timer(&mut self, node: usize) {
-        let Some(executor) = &self.nodes[node].executor else {
-            return;
-        };
+        let Node { life, clock, .. } = &mut self.nodes[node];
         // While it stands still, so does its timer.
-        if self.nodes[node].is_paused {
-            return;
-        }
-        let Some(deadline_ns) = executor.deadline_ns() else {
-            self.nodes[node].tick = None;
+        let Some(life) = life.as_mut().filter(|life| !life.is_paused) else {
             return;
         };
-        if self.nodes[node]
+        let Some(deadline_ns) = life.executor.deadline_ns() else {
+            life.tick = None;
+            return;
+        };
+        if life
             .tick
             .is_some_and(|tick| tick.deadline_ns == deadline_ns)
         {
@@ -264,9 +303,8 @@ impl World {
             .faults
             .strike(Class::LateTick, node)
             .map_or(0, |chance| chance.log_uniform(MILLISECOND_NS, SECOND_NS));
-        let at_ns = self.nodes[node].clock.when(deadline_ns, self.now_ns) + late_ns;
-        self.nodes[node].tick = Some(Tick { deadline_ns, at_ns });
-        let life = self.nodes[node].life;
-        self.at(at_ns, Event::Tick { node, life });
+        let at_ns = clock.when(deadline_ns, self.now_ns) + late_ns;
+        life.tick = Some(Tick { deadline_ns, at_ns });
+        self.due_after(at_ns - self.now_ns, node, Due::Tick);
     }
 }

@@ -1,16 +1,19 @@
 //! What must hold after every step, one file each. They see everything, durable or not, of every node; what only clients
-//! see is checked by [`history`](crate::history).
+//! see is checked by [`history`](crate::history). Two of them, [`equal_states`] and [`sound_disks_keep`], need no look inside,
+//! and are checked always.
 
 mod agreement;
 mod chosen;
 mod decided_in_order;
 mod durable_first;
+pub(crate) mod equal_states;
 mod one_value_per_ballot;
 mod own_ballots;
 mod promise_kept;
 mod proposals;
 mod safe_proposal;
 mod saved_first;
+pub(crate) mod sound_disks_keep;
 mod votes;
 
 use sprag_paxos::{Configuration, Entry, Message, Record, Replica, Slot, Voter};
@@ -86,7 +89,7 @@ pub struct Broken {
     pub what: String,
 }
 
-/// All of them.
+/// All that look inside.
 pub(crate) struct Invariants {
     known: Known,
     all: Vec<Box<dyn Invariant>>,

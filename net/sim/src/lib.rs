@@ -21,6 +21,7 @@ mod panics;
 mod plan;
 mod queue;
 mod readable;
+mod restart;
 mod run;
 mod script;
 mod shrink;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sprag_log::{
-    Loaded, SimulatedDisk, SimulatedFile, SnapshotJob, Snapshots, Store, SyncJob, Upkeep,
+    Loaded, SimulatedDisk, SimulatedFile, SnapshotJob, Snapshots, Store, SyncJob, UpkeepJob,
 };
 use sprag_paxos::{Executor, Message, Record, RoleName, Slot, Snapshot, Ticket, Voter};
 
@@ -42,7 +42,6 @@ pub(crate) struct Tick {
 }
 
 /// A node, up or down.
-#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub(crate) struct Node {
     pub(crate) voter: Voter,
     pub(crate) clock: Clock,
@@ -50,48 +49,14 @@ pub(crate) struct Node {
     /// Whether its disk may lose what it was asked to keep.
     pub(crate) is_loser: bool,
     /// How often it started. What was meant for an earlier life is void.
-    pub(crate) life: u32,
+    pub(crate) lives: u32,
     /// `None` while it is down.
-    pub(crate) executor: Option<Executor>,
-    /// It stands still between two effects.
-    pub(crate) is_paused: bool,
-    /// What came while it stood still.
-    pub(crate) inbox: VecDeque<Input>,
-    /// What it writes to its disk with; `None` while it is down.
-    pub(crate) store: Option<Store<SimulatedDisk>>,
-    /// The sync that is under way.
-    pub(crate) syncing: Option<SyncJob<SimulatedFile>>,
-    /// What is done to its segments beside writing to them.
-    pub(crate) upkeep: Option<Upkeep<SimulatedDisk>>,
-    /// Its disk had no room, and will be asked again.
-    pub(crate) tries_again: bool,
-    /// Its snapshots; `None` while it is down.
-    pub(crate) snapshots: Option<Snapshots<SimulatedDisk>>,
-    /// The snapshot that is made durable, its own or another's.
-    pub(crate) saving: Option<SnapshotJob<SimulatedDisk>>,
-    /// A snapshot all of which came, to be made durable next.
-    pub(crate) whole: Option<Snapshot>,
-    /// Which that is, if it is another's.
-    pub(crate) installing: Option<Snapshot>,
-    /// What it holds, now that it is durable.
-    pub(crate) loaded: Option<Loaded>,
+    pub(crate) life: Option<Life>,
     /// What it wrote and isn't known to be durable.
     pub(crate) unsynced: VecDeque<(Ticket, Record)>,
-    /// Up to where its voter was told that it is.
-    pub(crate) durable: Ticket,
     pub(crate) deaths: u32,
     /// It is dead for good.
     pub(crate) is_gone: bool,
-    /// Its timer, if it is set.
-    pub(crate) tick: Option<Tick>,
-    /// Whose calls it was given to propose, and their numbers as proposals.
-    pub(crate) waiting: BTreeMap<CallNumber, u64>,
-    /// What it does with what is decided.
-    pub(crate) machine: Machine,
-    /// Whether it led when it was last looked at.
-    pub(crate) has_led: bool,
-    /// What its voter was doing then.
-    pub(crate) was: Option<RoleName>,
 }
 
 impl Node {
@@ -101,29 +66,87 @@ impl Node {
             clock,
             disk,
             is_loser,
-            life: 0,
-            executor: None,
-            is_paused: false,
+            lives: 0,
+            life: None,
+            unsynced: VecDeque::new(),
+            deaths: 0,
+            is_gone: false,
+        }
+    }
+}
+
+/// What a node has while it is up, and loses when it dies.
+pub(crate) struct Life {
+    pub(crate) executor: Executor,
+    /// What it does with what is decided.
+    pub(crate) machine: Machine,
+    /// What it writes to its disk with.
+    pub(crate) store: Store<SimulatedDisk>,
+    pub(crate) snapshots: Snapshots<SimulatedDisk>,
+    /// What came and was not taken in yet.
+    pub(crate) inbox: VecDeque<Input>,
+    /// It stands still between two effects.
+    pub(crate) is_paused: bool,
+    /// Its timer, if it is set.
+    pub(crate) tick: Option<Tick>,
+    /// Whose calls it was given to propose, and their numbers as proposals.
+    pub(crate) waiting: BTreeMap<CallNumber, u64>,
+    /// The sync that is under way.
+    pub(crate) syncing: Option<SyncJob<SimulatedFile>>,
+    /// What is done to its segments beside writing to them.
+    pub(crate) upkeep: Option<UpkeepJob<SimulatedDisk>>,
+    /// Its disk had no room, and will be asked again.
+    pub(crate) tries_again: bool,
+    /// The snapshot that is made durable, its own or another's.
+    pub(crate) saving: Option<SnapshotJob<SimulatedDisk>>,
+    /// The snapshot of another node all of which came last.
+    pub(crate) arrival: Option<Arrival>,
+    /// Up to where its voter was told that what it wrote is durable.
+    pub(crate) durable: Ticket,
+    /// What its voter was doing when it was last looked at.
+    pub(crate) role: RoleName,
+}
+
+/// A snapshot that came from another node, in all its pieces.
+pub(crate) enum Arrival {
+    /// It waits to be made durable.
+    Whole(Snapshot),
+    /// It is made durable.
+    Installing(Snapshot),
+    /// It is durable, and the voter is to say whether it takes the place of the state.
+    Installed(Loaded),
+}
+
+impl Life {
+    /// A life that begins with what was found.
+    pub(crate) fn new(
+        executor: Executor,
+        machine: Machine,
+        store: Store<SimulatedDisk>,
+        snapshots: Snapshots<SimulatedDisk>,
+    ) -> Self {
+        Self {
+            role: executor.replica().role(),
+            executor,
+            machine,
+            store,
+            snapshots,
             inbox: VecDeque::new(),
-            store: None,
+            is_paused: false,
+            tick: None,
+            waiting: BTreeMap::new(),
             syncing: None,
             upkeep: None,
             tries_again: false,
-            snapshots: None,
             saving: None,
-            whole: None,
-            installing: None,
-            loaded: None,
-            unsynced: VecDeque::new(),
+            arrival: None,
             durable: Ticket::NONE,
-            deaths: 0,
-            is_gone: false,
-            tick: None,
-            waiting: BTreeMap::new(),
-            machine: Machine::default(),
-            has_led: false,
-            was: None,
         }
+    }
+
+    /// What its voter is doing.
+    pub(crate) fn role(&self) -> RoleName {
+        self.executor.replica().role()
     }
 
     /// All of a snapshot came, or it can't be kept.
@@ -132,11 +155,5 @@ impl Node {
             snapshot,
             is_durable,
         });
-    }
-
-    /// What its voter is doing; `None` while it is down.
-    pub(crate) fn role(&self) -> Option<RoleName> {
-        let executor = self.executor.as_ref()?;
-        Some(executor.replica().role())
     }
 }

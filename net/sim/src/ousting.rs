@@ -18,7 +18,7 @@ impl World {
             0..=2 => self.kill([node, last][how.of(1).below(2) as usize], how.of(2)),
             3 => self.black_out(how, 1 << node, 0),
             4 => self.black_out(how, 0, 1 << node),
-            5 if self.nodes[node].executor.is_some() && !self.nodes[node].is_paused => {
+            5 if self.awake(node).is_some() => {
                 self.stand_still(node, how.log_uniform(MILLISECOND_NS, SECOND_NS));
             }
             _ => self.depose(node, 2 * reign_ns, how),
@@ -34,7 +34,7 @@ impl World {
     }
 
     fn kill(&mut self, node: usize, chance: Chance) {
-        if self.nodes[node].executor.is_some() {
+        if self.nodes[node].life.is_some() {
             self.count_death(node, None);
             self.die(node, chance.below(2) == 0);
         }
@@ -69,10 +69,13 @@ impl World {
 
     /// Who leads, else who stands; one of them, or of all where there is none.
     fn highest_standing(&self, chance: Chance) -> usize {
-        let standing = |node: &usize| match self.nodes[*node].role() {
-            Some(RoleName::Recovering | RoleName::Leader) => 2,
-            Some(RoleName::Candidate) => 1,
-            _ => 0,
+        let standing = |node: &usize| {
+            let life = self.nodes[*node].life.as_ref();
+            life.map_or(0, |life| match life.role {
+                RoleName::Recovering | RoleName::Leader => 2,
+                RoleName::Candidate => 1,
+                RoleName::Follower | RoleName::Canvasser => 0,
+            })
         };
         let most = (0..self.nodes.len()).map(|node| standing(&node)).max();
         let these: Vec<usize> = (0..self.nodes.len())

@@ -5,8 +5,8 @@ use sprag_paxos::{Message, Slot, Snapshot, Voter};
 
 use crate::invariant::{Broken, Fact};
 use crate::machine::Machine;
-use crate::node::Input;
-use crate::world::{Event, World};
+use crate::node::{Arrival, Input};
+use crate::world::{Due, World};
 
 /// No machine is larger.
 pub(crate) const BYTES_MAX: u64 = 1 << 20;
@@ -14,94 +14,89 @@ pub(crate) const BYTES_MAX: u64 = 1 << 20;
 impl World {
     /// Takes a snapshot, if enough was applied since the last.
     pub(crate) fn save_in_time(&mut self, node: usize) {
-        let Some(store) = &self.nodes[node].store else {
+        let Some(life) = &self.nodes[node].life else {
             return;
         };
-        let half = self.plan.log.segments_max / 2;
+        let is_half_full = life.store.log().segments() > self.plan.log.segments_max / 2;
         let every = self.plan.snapshot_slots;
-        self.save(
-            node,
-            if store.log().segments() > half {
-                1
-            } else {
-                every
-            },
-        );
+        self.save(node, if is_half_full { 1 } else { every });
     }
 
     /// The log is full, but for what a snapshot would hold. With nothing to add to the last one, that has to do: there is
     /// none before it then that the log leads on from.
     pub(crate) fn make_room(&mut self, node: usize) {
         self.save(node, 1);
-        let saver = &mut self.nodes[node];
-        if let (None, Some(snapshots), Some(executor)) =
-            (&saver.saving, &saver.snapshots, &saver.executor)
-            && let Some(newest) = snapshots.newest()
-            && newest.through > executor.replica().trimmed()
+        if let Some(life) = &mut self.nodes[node].life
+            && life.saving.is_none()
+            && let Some(newest) = life.snapshots.newest()
+            && newest.through > life.executor.replica().trimmed()
         {
             let trimmable = newest.through;
-            saver.inbox.push_back(Input::Saved { trimmable });
+            life.inbox.push_back(Input::Saved { trimmable });
         }
     }
 
     /// Takes a snapshot, if so many slots were applied since the last.
     fn save(&mut self, node: usize, every: u64) {
-        let saver = &mut self.nodes[node];
-        let Some(snapshots) = &mut saver.snapshots else {
+        let Some(life) = &mut self.nodes[node].life else {
             return;
         };
-        let last = snapshots.newest().map_or(Slot::NONE, |last| last.through);
-        let applied = saver.machine.applied();
-        if applied.0.saturating_sub(last.0) < every || saver.saving.is_some() {
+        let last = life.snapshots.newest();
+        let last = last.map_or(Slot::NONE, |last| last.through);
+        let applied = life.machine.applied();
+        if applied.0.saturating_sub(last.0) < every || life.saving.is_some() {
             return;
         }
-        match snapshots.begin_save(applied, saver.machine.save()) {
+        match life.snapshots.begin_save(applied, life.machine.save()) {
             Ok(job) => self.keep_busy(node, job),
             Err(_) => self.fail(node),
         }
     }
 
     fn keep_busy(&mut self, node: usize, job: Option<SnapshotJob<SimulatedDisk>>) {
-        if job.is_some() {
-            self.nodes[node].saving = job;
+        if let Some(life) = &mut self.nodes[node].life
+            && job.is_some()
+        {
+            life.saving = job;
             let takes_ns = self.sync_takes_ns(node) + self.plan.save_ns;
-            let life = self.nodes[node].life;
-            self.after(takes_ns, Event::Saved { node, life });
+            self.due_after(takes_ns, node, Due::Saved);
         }
     }
 
     /// The disk has a snapshot, even if the node stands still.
     pub(crate) fn saved(&mut self, node: usize) -> Result<(), Broken> {
         let saver = &mut self.nodes[node];
-        let (Some(job), Some(snapshots)) = (saver.saving.take(), &mut saver.snapshots) else {
+        let Some(life) = &mut saver.life else {
             return Ok(());
         };
-        let installing = saver.installing.take();
-        let Ok(finished) = snapshots.finish(job.run()) else {
+        let Some(job) = life.saving.take() else {
+            return Ok(());
+        };
+        let Ok(finished) = life.snapshots.finish(job.run()) else {
             self.fail(node);
             return Ok(());
         };
-        let trimmable = snapshots.trimmable();
-        if let Some(newest) = snapshots.newest() {
-            let (voter, through) = (saver.voter, newest.through);
-            self.look(Fact::Saved { voter, through })?;
-        }
-        let saver = &mut self.nodes[node];
         match finished {
             Finished::Saved(_) => {
                 self.tally.snapshots += 1;
-                saver.inbox.push_back(Input::Saved { trimmable });
+                let trimmable = life.snapshots.trimmable();
+                life.inbox.push_back(Input::Saved { trimmable });
             }
             Finished::Installed(loaded) => {
-                let (snapshot, is_durable) = (loaded.snapshot, true);
-                saver.loaded = Some(loaded);
-                saver.received(snapshot, is_durable);
+                let snapshot = loaded.snapshot;
+                life.arrival = Some(Arrival::Installed(loaded));
+                life.received(snapshot, true);
             }
             Finished::Damaged(_) | Finished::NoRoom(_) => {
-                if let Some(snapshot) = installing {
-                    saver.received(snapshot, false);
+                if let Some(Arrival::Installing(snapshot)) = life.arrival {
+                    life.arrival = None;
+                    life.received(snapshot, false);
                 }
             }
+        }
+        if let Some(newest) = life.snapshots.newest() {
+            let (voter, through) = (saver.voter, newest.through);
+            self.look(Fact::Saved { voter, through })?;
         }
         self.install(node);
         self.sync(node);
@@ -110,18 +105,22 @@ impl World {
 
     /// Has a snapshot made durable that came from another node, unless another is.
     fn install(&mut self, node: usize) {
-        let saver = &mut self.nodes[node];
-        let (Some(whole), Some(snapshots)) = (saver.whole, &mut saver.snapshots) else {
+        let Some(life) = &mut self.nodes[node].life else {
             return;
         };
-        if saver.saving.is_some() {
+        let Some(Arrival::Whole(whole)) = life.arrival else {
+            return;
+        };
+        if life.saving.is_some() {
             return;
         }
-        saver.whole = None;
-        match snapshots.begin_install() {
-            Ok(None) => saver.received(whole, false),
+        match life.snapshots.begin_install() {
+            Ok(None) => {
+                life.arrival = None;
+                life.received(whole, false);
+            }
             Ok(job) => {
-                saver.installing = Some(whole);
+                life.arrival = Some(Arrival::Installing(whole));
                 self.keep_busy(node, job);
             }
             Err(_) => self.fail(node),
@@ -135,11 +134,10 @@ impl World {
         to: Voter,
         asked: Option<(Snapshot, u64)>,
     ) -> Result<(), Broken> {
-        let bytes_max = self.plan.chunk_bytes;
-        let Some(snapshots) = &mut self.nodes[node].snapshots else {
+        let Some(life) = &mut self.nodes[node].life else {
             return Ok(());
         };
-        match snapshots.chunk(asked, bytes_max) {
+        match life.snapshots.chunk(asked, self.plan.chunk_bytes) {
             Ok(None) => {
                 // The last one can't be read any more: whoever asks for it gets the next.
                 self.save(node, 1);
@@ -162,27 +160,31 @@ impl World {
 
     /// Keeps a piece that came.
     pub(crate) fn receive(&mut self, node: usize, snapshot: Snapshot, offset: u64, bytes: &[u8]) {
-        let saver = &mut self.nodes[node];
-        let Some(snapshots) = &mut saver.snapshots else {
+        let Some(life) = &mut self.nodes[node].life else {
             return;
         };
-        match snapshots.receive(snapshot, offset, bytes) {
+        match life.snapshots.receive(snapshot, offset, bytes) {
             Ok(next) if next == snapshot.bytes => {
-                saver.whole = Some(snapshot);
+                life.arrival = Some(Arrival::Whole(snapshot));
                 self.install(node);
             }
             Ok(_) => {}
             Err(SnapshotError::Disk(_) | SnapshotError::Stopped(_)) => self.fail(node),
-            Err(_) => saver.received(snapshot, false),
+            Err(_) => life.received(snapshot, false),
         }
     }
 
     /// The machine begins anew.
     pub(crate) fn restore(&mut self, node: usize, snapshot: Snapshot) -> Result<(), Broken> {
-        let saver = &mut self.nodes[node];
-        let voter = saver.voter;
-        if let Some(loaded) = saver.loaded.take_if(|loaded| loaded.snapshot == snapshot) {
-            saver.machine = Machine::restore(&loaded.content);
+        let voter = self.nodes[node].voter;
+        let is_it = |arrival: &mut Arrival| match arrival {
+            Arrival::Installed(loaded) => loaded.snapshot == snapshot,
+            Arrival::Whole(_) | Arrival::Installing(_) => false,
+        };
+        if let Some(life) = &mut self.nodes[node].life
+            && let Some(Arrival::Installed(loaded)) = life.arrival.take_if(is_it)
+        {
+            life.machine = Machine::restore(&loaded.content);
         }
         self.tally.installed += 1;
         let through = snapshot.through;
@@ -212,7 +214,7 @@ mod tests {
         let faults = Faults::scripted(Chance::new(seed), &[]);
         let mut world = World::new(seed, plan, faults, true, None);
         world.run(EVENTS_MAX).unwrap();
-        (world.digests.into_values().collect(), world.tally.snapshots)
+        (world.states.into_digests(), world.tally.snapshots)
     }
 
     #[test]

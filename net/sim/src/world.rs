@@ -1,7 +1,5 @@
 //! The world: one queue of events in the order of virtual time, and everything that they happen to.
 
-use std::collections::BTreeMap;
-
 use sprag_paxos::simulation;
 use sprag_paxos::{Configuration, DiskId, Effect, Message, NodeId, Slot, Voter};
 
@@ -16,6 +14,7 @@ use crate::failure::Failure;
 use crate::fault::{Class, Faults, Strike};
 use crate::history::{History, Issuer, Register};
 use crate::host::{MILLISECOND_NS, SECOND_NS};
+use crate::invariant::equal_states::EqualStates;
 use crate::invariant::{Broken, Fact, Invariants};
 use crate::network::{Disturbance, Network};
 use crate::node::{Input, Node};
@@ -52,18 +51,8 @@ pub(crate) enum Event {
         timer: u64,
         what: Timer,
     },
-    /// A node's timer fires.
-    Tick { node: usize, life: u32 },
-    /// A node goes on.
-    GoOn { node: usize, life: u32 },
-    /// The node's disk has done what it was asked to sync.
-    Synced { node: usize, life: u32 },
-    /// The node's disk, which had no room, is asked again.
-    RoomAgain { node: usize, life: u32 },
-    /// The node's disk has a segment ready.
-    Ready { node: usize, life: u32 },
-    /// The node's disk has a snapshot.
-    Saved { node: usize, life: u32 },
+    /// Something comes to a node, if it still lives the life that this was meant for.
+    Due { node: usize, life: u32, due: Due },
     /// A node starts.
     Start { node: usize },
     /// Who leads is ousted, so many times in a row; `last` was before.
@@ -74,6 +63,23 @@ pub(crate) enum Event {
     },
     /// Links and clocks have an occasion to go wrong.
     Disturb,
+}
+
+/// What is due in the life of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Due {
+    /// Its timer fires.
+    Tick,
+    /// It goes on.
+    GoOn,
+    /// Its disk has done what it was asked to sync.
+    Synced,
+    /// Its disk, which had no room, is asked again.
+    RoomAgain,
+    /// Its disk has a segment ready.
+    Ready,
+    /// Its disk has a snapshot.
+    Saved,
 }
 
 /// Faults strike for so many events; then a quorum heals.
@@ -98,8 +104,7 @@ pub(crate) struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) registers: History<Register>,
     pub(crate) issuers: History<Issuer>,
-    /// By slot, the digest of the first machine that applied it.
-    pub(crate) digests: BTreeMap<Slot, u64>,
+    pub(crate) states: EqualStates,
     /// The highest slot that some node takes for decided.
     pub(crate) frontier: Slot,
     /// `None` where only what clients see is checked.
@@ -155,7 +160,7 @@ impl World {
             configuration,
             registers: History::default(),
             issuers: History::default(),
-            digests: BTreeMap::new(),
+            states: EqualStates::default(),
             frontier: Slot::NONE,
             trace: Trace::new(tail_from),
             tally: Tally::default(),
@@ -196,21 +201,10 @@ impl World {
 
     fn happen(&mut self, event: Event) -> Result<(), Broken> {
         match event {
-            Event::Message { to, from, message } => {
-                let node = usize::from(to.node.0);
-                if self.nodes[node].voter == to && self.nodes[node].executor.is_some() {
-                    let message_ref = &message;
-                    self.note(Happening::Came {
-                        from,
-                        to,
-                        message: message_ref,
-                    });
-                    return self.take(node, Input::Message { from, message });
-                }
-            }
+            Event::Message { to, from, message } => return self.arrive(to, from, message),
             Event::Request { to, call, bytes } => {
                 let node = usize::from(to.0);
-                if self.nodes[node].executor.is_some() {
+                if self.nodes[node].life.is_some() {
                     return self.take(node, Input::Request { call, bytes });
                 }
             }
@@ -220,41 +214,9 @@ impl World {
                 timer,
                 what,
             } => self.client_fires(client, timer, what)?,
-            Event::Tick { node, life } => {
-                let is_due = self.nodes[node]
-                    .tick
-                    .is_some_and(|tick| tick.at_ns == self.now_ns);
-                if self.is_alive(node, life) && is_due {
-                    self.nodes[node].tick = None;
-                    self.note(Happening::Ticked {
-                        node: NodeId(node as u16),
-                    });
-                    return self.take(node, Input::Tick);
-                }
-            }
-            Event::GoOn { node, life } => {
-                if self.is_alive(node, life) {
-                    return self.go_on(node);
-                }
-            }
-            Event::Synced { node, life } => {
-                if self.is_alive(node, life) {
-                    return self.synced(node);
-                }
-            }
-            Event::RoomAgain { node, life } => {
-                if self.is_alive(node, life) {
-                    return self.room_again(node);
-                }
-            }
-            Event::Ready { node, life } => {
-                if self.is_alive(node, life) {
-                    return self.ready(node);
-                }
-            }
-            Event::Saved { node, life } => {
-                if self.is_alive(node, life) {
-                    return self.saved(node);
+            Event::Due { node, life, due } => {
+                if self.nodes[node].lives == life && self.nodes[node].life.is_some() {
+                    return self.come_to(node, due);
                 }
             }
             Event::Oust {
@@ -277,6 +239,30 @@ impl World {
         Ok(())
     }
 
+    fn arrive(&mut self, to: Voter, from: Voter, message: Message) -> Result<(), Broken> {
+        let node = usize::from(to.node.0);
+        if self.nodes[node].voter != to || self.nodes[node].life.is_none() {
+            return Ok(());
+        }
+        self.note(Happening::Came {
+            from,
+            to,
+            message: &message,
+        });
+        self.take(node, Input::Message { from, message })
+    }
+
+    fn come_to(&mut self, node: usize, due: Due) -> Result<(), Broken> {
+        match due {
+            Due::Tick => self.tick(node),
+            Due::GoOn => self.go_on(node),
+            Due::Synced => self.synced(node),
+            Due::RoomAgain => self.room_again(node),
+            Due::Ready => self.ready(node),
+            Due::Saved => self.saved(node),
+        }
+    }
+
     /// Lets links and clocks go wrong, and the power.
     fn disturb(&mut self) {
         let nodes = self.nodes.len();
@@ -291,8 +277,7 @@ impl World {
             if let Some(chance) = self.faults.strike(Class::ClockRate, node) {
                 let rate = chance.between(900, 1100);
                 self.nodes[node].clock.run_at(self.now_ns, rate);
-                self.nodes[node].tick = None;
-                self.set_timer(node);
+                self.set_timer_anew(node);
             }
             if let Some(chance) = self.faults.strike(Class::ClockStep, node) {
                 let ahead_ns = chance.of(1).log_uniform(1_000, 1_000_000_000).cast_signed();
@@ -308,8 +293,7 @@ impl World {
 
     pub(crate) fn step_clock(&mut self, node: usize, step_ns: i64) {
         self.nodes[node].clock.step(self.now_ns, step_ns);
-        self.nodes[node].tick = None;
-        self.set_timer(node);
+        self.set_timer_anew(node);
     }
 
     pub(crate) fn note_disturbance(&mut self, disturbance: Disturbance) {
@@ -333,7 +317,7 @@ impl World {
         let group = (group | any) & !spared;
         let down_ns = chance.of(3).log_uniform(MILLISECOND_NS, SECOND_NS);
         for node in 0..self.nodes.len() {
-            if group & 1 << node == 0 || self.nodes[node].executor.is_none() {
+            if group & 1 << node == 0 || self.nodes[node].life.is_none() {
                 continue;
             }
             self.count_death(node, None);
@@ -346,18 +330,20 @@ impl World {
 
     /// Counts a death, before this was done.
     pub(crate) fn count_death(&mut self, node: usize, effect: Option<&Effect>) {
-        let point = Point::before(effect, self.nodes[node].syncing.is_some());
-        if let Some(role) = self.nodes[node].role() {
-            self.tally.crashes[point as usize][role as usize] += 1;
+        if let Some(life) = &self.nodes[node].life {
+            let point = Point::before(effect, life.syncing.is_some());
+            self.tally.crashes[point as usize][life.role() as usize] += 1;
         }
-    }
-
-    fn is_alive(&self, node: usize, life: u32) -> bool {
-        self.nodes[node].life == life && self.nodes[node].executor.is_some()
     }
 
     pub(crate) fn after(&mut self, after_ns: u64, event: Event) {
         self.at(self.now_ns + after_ns, event);
+    }
+
+    /// The node is up, and something is due in its life.
+    pub(crate) fn due_after(&mut self, after_ns: u64, node: usize, due: Due) {
+        let life = self.nodes[node].lives;
+        self.after(after_ns, Event::Due { node, life, due });
     }
 
     pub(crate) fn at(&mut self, at_ns: u64, event: Event) {
@@ -378,11 +364,10 @@ impl World {
 
     /// Shows a node's state to the invariants.
     pub(crate) fn look_at(&mut self, node: usize, has_started: bool) -> Result<(), Broken> {
-        let (Some(invariants), Some(executor)) = (&mut self.invariants, &self.nodes[node].executor)
-        else {
+        let (Some(invariants), Some(life)) = (&mut self.invariants, &self.nodes[node].life) else {
             return Ok(());
         };
-        let replica = executor.replica();
+        let replica = life.executor.replica();
         invariants.look(if has_started {
             Fact::Started { replica }
         } else {

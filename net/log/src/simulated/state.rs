@@ -91,6 +91,62 @@ impl State {
     }
 }
 
+impl Inode {
+    /// A file of zeros.
+    pub(super) fn new(length: usize) -> Inode {
+        Inode {
+            cache: vec![0; length],
+            platter: vec![0; length],
+            dirty: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+        }
+    }
+
+    /// Writes to the cache, from `start` on. What that changes is to be synced, to its own place or from `misdirected` on.
+    pub(super) fn write(
+        &mut self,
+        start: usize,
+        bytes: &[u8],
+        sector_bytes: usize,
+        misdirected: Option<(u64, u64)>,
+    ) {
+        if bytes.is_empty() {
+            return;
+        }
+        let end = start + bytes.len();
+        let first = start / sector_bytes;
+        let mut before = Vec::new();
+        for sector in first..end.div_ceil(sector_bytes) {
+            let sector = sector as u64;
+            let Some(range) = sector_range(self.cache.len(), sector, sector_bytes) else {
+                continue;
+            };
+            before.clear();
+            before.extend_from_slice(&self.cache[range.clone()]);
+            let (from, to) = (start.max(range.start), end.min(range.end));
+            self.cache[from..to].copy_from_slice(&bytes[from - start..to - start]);
+            let now = &self.cache[range.clone()];
+            let mut versions = self.forgotten.remove(&sector).unwrap_or_default();
+            let is_settled = versions.is_empty()
+                && !self.dirty.contains_key(&sector)
+                && !self.unreadable.contains(&sector)
+                && misdirected.is_none()
+                && now == before
+                && now == &self.platter[range];
+            if is_settled {
+                continue;
+            }
+            versions.push(Version {
+                bytes: now.into(),
+                misdirected: misdirected
+                    .map(|(inode, place)| (inode, place + sector - first as u64)),
+            });
+            self.dirty.entry(sector).or_default().append(&mut versions);
+        }
+    }
+}
+
 impl Change {
     pub(super) fn operation(&self) -> Operation {
         match self {

@@ -18,7 +18,6 @@ use sprag_paxos::{Slot, Snapshot};
 use crate::bytes::{Reader, UNIT, Writer, checksum};
 use crate::disk::{Disk, DiskError, DiskFile, Fault};
 use crate::identity::ClusterId;
-use crate::scan::is_damage;
 
 /// The file of one that is made here, until it is durable.
 pub(crate) const NEW: &str = "snapshot.new";
@@ -107,7 +106,7 @@ impl<F: DiskFile> Stored<F> {
         let mut bytes = vec![0; (end - start) as usize];
         match self.file.read(HEADER as u64 + start, &mut bytes) {
             Ok(()) => {}
-            Err(error) if is_damage(error.fault) => return Ok(None),
+            Err(error) if error.is_damage() => return Ok(None),
             Err(error) => return Err(error),
         }
         let mut parts = bytes.chunks(PART).zip(&self.parts[first as usize..]);
@@ -144,7 +143,7 @@ pub(crate) fn read<F: DiskFile>(
     cluster: ClusterId,
 ) -> Result<Option<(Header, Vec<u8>)>, DiskError> {
     match read_checked(file, cluster) {
-        Err(error) if is_damage(error.fault) => Ok(None),
+        Err(error) if error.is_damage() => Ok(None),
         read => read,
     }
 }

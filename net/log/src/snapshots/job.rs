@@ -10,7 +10,7 @@ use crate::snapshots::file::{self, Header, INCOMING, NEW, Stored};
 /// Work for the disk, from [`begin_save`](crate::Snapshots::begin_save) or
 /// [`begin_install`](crate::Snapshots::begin_install).
 ///
-/// Not at the same time as an [`Upkeep`](crate::Upkeep) of the same directory: both sync it, and one might take the
+/// Not at the same time as an [`UpkeepJob`](crate::UpkeepJob) of the same directory: both sync it, and one might take the
 /// other's error.
 pub struct SnapshotJob<D: Disk> {
     pub(crate) disk: D,

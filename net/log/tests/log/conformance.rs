@@ -7,14 +7,14 @@ pub(crate) fn a_new_log_remembers_nothing_but_its_voter<D: Disk>(disk: &D) {
         Log::open(disk, CLUSTER, ME.node, &SMALL).map(drop),
         Err(OpenError::Missing)
     );
-    let (_, recovered) = made(disk);
-    let nothing = Recovered {
+    let (_, found) = made(disk);
+    let nothing = Found {
         voter: ME,
         lost: None,
         state: sprag_paxos::Recovered::default(),
     };
-    assert_eq!(recovered, nothing);
-    assert_eq!(recovered.answer(Slot(1)), Answer::Never);
+    assert_eq!(found, nothing);
+    assert_eq!(found.answer(Slot(1)), Answer::Never);
 }
 
 pub(crate) fn what_was_synced_is_there_after_another_start<D: Disk>(disk: &D) {
@@ -35,9 +35,9 @@ pub(crate) fn what_was_synced_is_there_after_another_start<D: Disk>(disk: &D) {
     log.sync().unwrap();
     drop(log);
     for _ in 0..2 {
-        let (mut log, recovered) = opened(disk);
+        let (mut log, found) = opened(disk);
         assert_eq!(
-            (recovered.state.promised, recovered.state.decided),
+            (found.state.promised, found.state.decided),
             (ballot(5), Slot(1))
         );
         let expected = [
@@ -52,7 +52,7 @@ pub(crate) fn what_was_synced_is_there_after_another_start<D: Disk>(disk: &D) {
             .map(Slot)
             .zip(expected.map(Answer::Accepted))
             .collect();
-        assert_eq!(recovered.state.answers, expected);
+        assert_eq!(found.state.answers, expected);
         for (slot, answer) in expected {
             assert_eq!(log.read(slot).unwrap(), answer);
         }
@@ -115,14 +115,14 @@ pub(crate) fn what_is_decided_is_what_was_accepted_or_learned_last<D: Disk>(disk
         .unwrap();
     log.sync().unwrap();
     drop(log);
-    let (_, recovered) = opened(disk);
+    let (_, found) = opened(disk);
     // Of slot 6 nothing is known, whatever is said of it.
     assert_eq!(
-        (recovered.state.promised, recovered.state.decided),
+        (found.state.promised, found.state.decided),
         (ballot(7), Slot(5))
     );
     let learned = [(Slot(2), commands(b"two")), (Slot(4), commands(b"four"))];
-    assert_eq!(recovered.state.learned, BTreeMap::from(learned));
+    assert_eq!(found.state.learned, BTreeMap::from(learned));
     let votes = [
         (1, vote(1, b"one")),
         (2, vote(1, b"stale")),
@@ -130,7 +130,7 @@ pub(crate) fn what_is_decided_is_what_was_accepted_or_learned_last<D: Disk>(disk
         (5, vote(2, b"five")),
     ];
     let votes = votes.map(|(slot, vote)| (Slot(slot), Answer::Accepted(vote)));
-    assert_eq!(recovered.state.answers, BTreeMap::from(votes));
+    assert_eq!(found.state.answers, BTreeMap::from(votes));
 }
 
 pub(crate) fn records_of_every_size_come_back_over_many_segments<D: Disk>(disk: &D) {
@@ -164,9 +164,9 @@ pub(crate) fn records_of_every_size_come_back_over_many_segments<D: Disk>(disk: 
     }
     log.sync().unwrap();
     drop(log);
-    let (_, recovered) = Log::open(disk, CLUSTER, ME.node, &options).unwrap();
-    assert_eq!(recovered.state.answers.len(), 50);
-    for (slot, answer) in recovered.state.answers {
+    let (_, found) = Log::open(disk, CLUSTER, ME.node, &options).unwrap();
+    assert_eq!(found.state.answers.len(), 50);
+    for (slot, answer) in found.state.answers {
         assert_eq!(answer, Answer::Accepted(vote(1, &entry(slot.0))));
     }
 }
@@ -242,12 +242,9 @@ pub(crate) fn a_full_log_takes_nothing_until_it_is_trimmed<D: Disk>(disk: &D) {
     log.sync().unwrap();
     assert_eq!(fill(&mut log, last + 1), last);
     drop(log);
-    let (_, recovered) = opened(disk);
+    let (_, found) = opened(disk);
     assert_eq!(
-        (
-            recovered.state.trimmed,
-            recovered.state.answers.len() as u64
-        ),
+        (found.state.trimmed, found.state.answers.len() as u64),
         (Slot(7), last - 7)
     );
 }
@@ -265,12 +262,9 @@ pub(crate) fn trimmed_segments_are_used_again<D: Disk>(disk: &D) {
         assert!(disk.list().unwrap().len() <= 6, "{:?}", disk.list());
     }
     drop(log);
-    let (_, recovered) = opened(disk);
-    let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
-    assert_eq!(
-        (recovered.state.trimmed, slots),
-        (Slot(198), vec![199, 200])
-    );
+    let (_, found) = opened(disk);
+    let slots: Vec<_> = found.state.answers.keys().map(|slot| slot.0).collect();
+    assert_eq!((found.state.trimmed, slots), (Slot(198), vec![199, 200]));
 }
 
 pub(crate) fn a_trim_counts_for_what_comes_after_it_in_its_batch<D: Disk>(disk: &D) {
@@ -306,10 +300,10 @@ pub(crate) fn a_trim_counts_for_what_comes_after_it_in_its_batch<D: Disk>(disk: 
     log.append(&[noop(2_001, 1), trim(1_001)]).unwrap();
     log.sync().unwrap();
     drop(log);
-    let (_, recovered) = opened(disk);
-    let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
+    let (_, found) = opened(disk);
+    let slots: Vec<_> = found.state.answers.keys().map(|slot| slot.0).collect();
     assert_eq!(
-        (recovered.state.trimmed, slots),
+        (found.state.trimmed, slots),
         (Slot(1_001), vec![1_002, 2_000, 2_001])
     );
 }
@@ -342,12 +336,9 @@ pub(crate) fn what_makes_room_is_taken_by_a_full_log_with_all_that_waits_beside_
     log.upkeep().unwrap();
     assert_eq!(segments(disk), 5);
     drop(log);
-    let (_, recovered) = opened(disk);
-    let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
-    assert_eq!(
-        (recovered.state.trimmed, slots),
-        (Slot(6), (7..=16).collect())
-    );
+    let (_, found) = opened(disk);
+    let slots: Vec<_> = found.state.answers.keys().map(|slot| slot.0).collect();
+    assert_eq!((found.state.trimmed, slots), (Slot(6), (7..=16).collect()));
 }
 
 pub(crate) fn a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes<D: Disk>(disk: &D) {
@@ -380,10 +371,10 @@ pub(crate) fn a_store_gives_a_trim_to_a_full_log_in_as_many_batches_as_it_takes<
     store.finish_sync(done).unwrap();
     assert_eq!(store.durable(), Ticket(6));
     drop(store);
-    let (_, recovered) = opened(disk);
-    let slots: Vec<_> = recovered.state.answers.keys().map(|slot| slot.0).collect();
+    let (_, found) = opened(disk);
+    let slots: Vec<_> = found.state.answers.keys().map(|slot| slot.0).collect();
     assert_eq!(
-        (recovered.state.trimmed, slots),
+        (found.state.trimmed, slots),
         (Slot(9), vec![10, 11, 13, 1_002, 1_009])
     );
 }
@@ -420,9 +411,9 @@ pub(crate) fn what_is_trimmed_stays_decided<D: Disk>(disk: &D) {
         assert_eq!(log.decided(), Slot(decided));
         log.sync().unwrap();
         drop(log);
-        let (again, recovered) = opened(disk);
+        let (again, found) = opened(disk);
         assert_eq!(
-            (recovered.state.decided, again.decided()),
+            (found.state.decided, again.decided()),
             (Slot(decided), Slot(decided))
         );
         log = again;

@@ -12,7 +12,7 @@ fn of_two_copies_of_the_vote_one_is_enough_and_none_ends_the_voter() {
             assert!(disk.damage("vote", *copy, Damage::Flipped { bit: 200 }));
         }
         match (copies.len(), Log::open(&disk, CLUSTER, ME.node, &SMALL)) {
-            (1, Ok((_, recovered))) => assert_eq!(recovered.state.promised, ballot(4)),
+            (1, Ok((_, found))) => assert_eq!(found.state.promised, ballot(4)),
             (2, Err(error)) => {
                 assert_eq!(error, OpenError::VoteLost);
                 assert_eq!(
@@ -22,7 +22,7 @@ fn of_two_copies_of_the_vote_one_is_enough_and_none_ends_the_voter() {
                 Log::wipe(&disk).unwrap();
                 made(&disk);
             }
-            (_, other) => panic!("{copies:?}: {:?}", other.map(|(_, recovered)| recovered)),
+            (_, other) => panic!("{copies:?}: {:?}", other.map(|(_, found)| found)),
         }
     }
 }
@@ -58,10 +58,10 @@ fn a_record_survives_in_either_trace_and_without_its_payload_is_unknown() {
     ] {
         let disk = three_batches();
         assert!(disk.damage("segment-0000000000000001", FRONT, damage));
-        let (_, recovered) = opened(&disk);
+        let (_, found) = opened(&disk);
         for slot in 1..=3 {
             assert_eq!(
-                recovered.answer(Slot(slot)),
+                found.answer(Slot(slot)),
                 Answer::Accepted(vote(slot, b"value")),
                 "{damage:?}"
             );
@@ -70,11 +70,8 @@ fn a_record_survives_in_either_trace_and_without_its_payload_is_unknown() {
         for batch in 1..=3 {
             let disk = three_batches();
             assert!(disk.damage("segment-0000000000000001", batch, damage));
-            let (mut log, recovered) = opened(&disk);
-            assert_eq!(
-                (recovered.lost, recovered.state.promised),
-                (None, ballot(8))
-            );
+            let (mut log, found) = opened(&disk);
+            assert_eq!((found.lost, found.state.promised), (None, ballot(8)));
             for slot in 1..=3 {
                 let whole = Answer::Accepted(vote(slot, b"value"));
                 let expected = if slot == batch {
@@ -83,7 +80,7 @@ fn a_record_survives_in_either_trace_and_without_its_payload_is_unknown() {
                     whole
                 };
                 assert_eq!(
-                    recovered.answer(Slot(slot)),
+                    found.answer(Slot(slot)),
                     expected,
                     "{damage:?} of batch {batch}"
                 );
@@ -112,15 +109,15 @@ fn a_vote_after_what_could_not_be_read_is_never_taken_for_what_was_decided_there
     }
     log.sync().unwrap();
     disk.damage("segment-0000000000000001", 1, Damage::Unreadable);
-    let (mut log, recovered) = opened(&disk);
-    assert_eq!(recovered.state.decided, Slot(0));
+    let (mut log, found) = opened(&disk);
+    assert_eq!(found.state.decided, Slot(0));
     // Of an old ballot that proposed something else; and then what is missing comes again.
     for record in [accepted(2, 1, b"stale"), learned(1)] {
         log.append(&[record]).unwrap();
     }
     log.sync().unwrap();
-    let (mut log, recovered) = opened(&disk);
-    assert_eq!(recovered.state.decided, Slot(0));
+    let (mut log, found) = opened(&disk);
+    assert_eq!(found.state.decided, Slot(0));
     for record in [learned(1), learned(2), Record::Decided(Slot(2))] {
         log.append(&[record]).unwrap();
     }
@@ -136,11 +133,11 @@ fn a_start_gives_a_damaged_record_both_its_cells_again() {
         disk.damage("segment-0000000000000001", first, Damage::Zeroed);
         opened(&disk);
         disk.damage("segment-0000000000000001", then, Damage::Zeroed);
-        let (_, recovered) = opened(&disk);
-        assert_eq!(recovered.answer(Slot(1)), Answer::Unknown(ballot(1)));
+        let (_, found) = opened(&disk);
+        assert_eq!(found.answer(Slot(1)), Answer::Unknown(ballot(1)));
         for slot in 2..=7 {
             let whole = Answer::Accepted(vote(slot, b"value"));
-            assert_eq!(recovered.answer(Slot(slot)), whole);
+            assert_eq!(found.answer(Slot(slot)), whole);
         }
     }
 }
@@ -151,10 +148,10 @@ fn where_both_traces_are_gone_every_slot_is_unknown_up_to_the_promise() {
     for unit in [FRONT, SECOND] {
         disk.damage("segment-0000000000000001", unit, Damage::Zeroed);
     }
-    let (mut log, recovered) = opened(&disk);
-    assert_eq!(recovered.lost, Some(ballot(8)));
+    let (mut log, found) = opened(&disk);
+    assert_eq!(found.lost, Some(ballot(8)));
     for slot in 1..=4 {
-        assert_eq!(recovered.answer(Slot(slot)), Answer::Unknown(ballot(8)));
+        assert_eq!(found.answer(Slot(slot)), Answer::Unknown(ballot(8)));
     }
     // Until something is accepted above it.
     log.append(&[accepted(2, 9, b"again")]).unwrap();
@@ -215,10 +212,10 @@ fn a_segment_that_is_gone_is_a_loss_and_one_of_another_disk_is_never_taken() {
                 .unwrap();
             file.write(0, &bytes).unwrap();
         }
-        let (_, recovered) = opened(&disk);
-        assert_eq!(recovered.lost, Some(ballot(1)), "case {case}");
+        let (_, found) = opened(&disk);
+        assert_eq!(found.lost, Some(ballot(1)), "case {case}");
         assert_eq!(
-            recovered.answer(Slot(1)),
+            found.answer(Slot(1)),
             Answer::Unknown(ballot(1)),
             "case {case}"
         );

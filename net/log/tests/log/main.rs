@@ -1,7 +1,10 @@
-//! What a log does: on every disk alike, when the disk refuses, and when it is damaged.
+//! What a log does: on every disk alike, when the disk refuses, when it is damaged, and wherever the power goes.
 
 mod conformance;
+mod crash;
 mod damaged;
+#[path = "../support/lives.rs"]
+mod lives;
 mod refused;
 mod torn;
 #[macro_use]
@@ -11,9 +14,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use sprag_log::{
-    ClusterId, Damage, Disk, DiskFaults, DiskFile, Fault, Identity, Log, LogError, LogOptions,
-    NoFaults, OpenError, Operation, OptionsError, Position, RealDisk, Recovered, SimulatedDisk,
-    SimulatedFile, Store, SyncJob, Upkeep,
+    ClusterId, Damage, Disk, DiskFaults, DiskFile, Fault, Found, Identity, Log, LogError,
+    LogOptions, NoFaults, OpenError, Operation, OptionsError, Position, RealDisk, SimulatedDisk,
+    SimulatedFile, Store, SyncJob, UpkeepJob,
 };
 use sprag_paxos::{Answer, Ballot, DiskId, Entry, NodeId, Record, Slot, Ticket, Vote, Voter};
 
@@ -56,7 +59,7 @@ on_every_disk!(
 fn what_the_disk_does_may_run_on_another_thread() {
     fn is_send<T: Send>() {}
     is_send::<SyncJob<sprag_log::RealFile>>();
-    is_send::<Upkeep<RealDisk>>();
+    is_send::<UpkeepJob<RealDisk>>();
     is_send::<Log<RealDisk>>();
 }
 
@@ -65,12 +68,12 @@ const IDENTITY: Identity = Identity {
     voter: ME,
 };
 
-fn made<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
+fn made<D: Disk>(disk: &D) -> (Log<D>, Found) {
     Log::create(disk, IDENTITY, &SMALL).unwrap();
     opened(disk)
 }
 
-fn opened<D: Disk>(disk: &D) -> (Log<D>, Recovered) {
+fn opened<D: Disk>(disk: &D) -> (Log<D>, Found) {
     Log::open(disk, CLUSTER, ME.node, &SMALL).unwrap()
 }
 

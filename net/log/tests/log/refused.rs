@@ -20,7 +20,7 @@ fn after_a_write_or_sync_that_failed_the_log_has_stopped() {
         Fault::ReadOnly,
         Fault::Permission,
         Fault::Short { done, asked },
-        Fault::Io { code: 5 },
+        Fault::EIO,
     ];
     for (operation, fault) in [Operation::Write, Operation::Sync]
         .into_iter()
@@ -51,9 +51,9 @@ fn after_a_write_or_sync_that_failed_the_log_has_stopped() {
         );
         assert_eq!(log.read(Slot(1)), Err(stopped.clone()));
         assert_eq!(log.upkeep(), Err(stopped));
-        let (_, recovered) = opened(&disk.cut_power());
-        assert_eq!(recovered.answer(Slot(1)), Answer::Accepted(vote(1, b"one")));
-        assert_eq!(recovered.answer(Slot(2)), Answer::Never);
+        let (_, found) = opened(&disk.cut_power());
+        assert_eq!(found.answer(Slot(1)), Answer::Accepted(vote(1, b"one")));
+        assert_eq!(found.answer(Slot(2)), Answer::Never);
     }
 }
 

@@ -30,7 +30,7 @@ impl DiskFaults for Hook {
         let mut fate = self.0.borrow_mut();
         let left = fate.operations_left.as_mut()?;
         if *left == 0 {
-            return Some(Fault::Io { code: 5 });
+            return Some(Fault::EIO);
         }
         *left -= 1;
         None
@@ -83,16 +83,13 @@ fn cut_in_a_batch() -> (SimulatedDisk, Hook) {
 #[test]
 fn what_is_torn_where_an_earlier_one_was_torn_was_never_written_either() {
     let (disk, hook) = cut_in_a_batch();
-    let (mut log, recovered) = opened(&disk);
-    assert_eq!(
-        recovered.answer(Slot(1)),
-        Answer::Accepted(vote(1, b"first"))
-    );
-    assert_eq!(recovered.answer(Slot(2)), Answer::Never);
+    let (mut log, found) = opened(&disk);
+    assert_eq!(found.answer(Slot(1)), Answer::Accepted(vote(1, b"first")));
+    assert_eq!(found.answer(Slot(2)), Answer::Never);
     log.append(&[accepted(2, 2, &[8; 900])]).unwrap();
     survive(&hook, &[0, 16]);
-    let (_, recovered) = opened(&disk.cut_power());
-    assert_eq!(recovered.answer(Slot(2)), Answer::Never);
+    let (_, found) = opened(&disk.cut_power());
+    assert_eq!(found.answer(Slot(2)), Answer::Never);
 }
 
 #[test]
@@ -105,9 +102,9 @@ fn what_comes_after_a_batch_of_which_the_end_was_torn_survives_in_either_trace()
         log.sync().unwrap();
         let disk = disk.cut_power();
         disk.damage(SEGMENT, 0, damage);
-        let (_, recovered) = opened(&disk);
+        let (_, found) = opened(&disk);
         assert_eq!(
-            recovered.answer(Slot(3)),
+            found.answer(Slot(3)),
             Answer::Accepted(vote(2, &[8; 900])),
             "{damage:?}"
         );
@@ -127,14 +124,14 @@ fn a_body_that_went_astray_is_unknown_wherever_it_landed_and_stays_so() {
             log.sync().unwrap();
             let mut disk = disk.cut_power();
             for start in 0..3 {
-                let (_, recovered) = opened(&disk);
+                let (_, found) = opened(&disk);
                 let expected = if sector == 8 {
                     Answer::Accepted(vote(1, &value))
                 } else {
                     Answer::Unknown(ballot(1))
                 };
                 assert_eq!(
-                    recovered.answer(Slot(1)),
+                    found.answer(Slot(1)),
                     expected,
                     "{length} bytes at {sector}, start {start}"
                 );
@@ -161,9 +158,9 @@ fn a_power_cut_while_a_start_makes_good_what_went_astray_does_not_make_it_forgot
                 hook.0.borrow_mut().operations_left = None;
                 let surviving = (0..64).filter(|sector| half == 2 || sector % 2 == half);
                 survive(&hook, &surviving.collect::<Vec<_>>());
-                let (_, recovered) = opened(&disk.cut_power());
+                let (_, found) = opened(&disk.cut_power());
                 assert_ne!(
-                    recovered.answer(Slot(1)),
+                    found.answer(Slot(1)),
                     Answer::Never,
                     "at {sector}, after {operations} operations, {half}"
                 );
@@ -198,9 +195,9 @@ fn a_power_cut_while_a_start_removes_what_comes_after_the_end_loses_nothing() {
             };
             let ended = Log::open(&disk, CLUSTER, ME.node, &SMALL).is_ok();
             hook.0.borrow_mut().operations_left = None;
-            let (_, recovered) = opened(&disk.cut_power());
-            assert_eq!(recovered.lost, None, "after {operations} operations");
-            let slots: Vec<_> = recovered.state.answers.into_keys().collect();
+            let (_, found) = opened(&disk.cut_power());
+            assert_eq!(found.lost, None, "after {operations} operations");
+            let slots: Vec<_> = found.state.answers.into_keys().collect();
             assert_eq!(slots, [Slot(1)], "after {operations} operations");
             if ended {
                 assert!(operations > 10, "{operations}");

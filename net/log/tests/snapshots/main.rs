@@ -3,6 +3,8 @@
 mod conformance;
 mod crash;
 mod damaged;
+#[path = "../support/lives.rs"]
+mod lives;
 mod refused;
 #[macro_use]
 #[path = "../support/mod.rs"]

@@ -36,7 +36,7 @@ const FAULTS: [Fault; 5] = [
     Fault::ReadOnly,
     Fault::Permission,
     Fault::Short { done: 0, asked: 1 },
-    Fault::Io { code: 5 },
+    Fault::EIO,
 ];
 
 /// Saves one, or installs one.
@@ -215,6 +215,6 @@ struct RefuseSyncs;
 
 impl DiskFaults for RefuseSyncs {
     fn refuses(&mut self, operation: Operation, _: &str, _: u64) -> Option<Fault> {
-        (operation == Operation::SyncDirectory).then_some(Fault::Io { code: 5 })
+        (operation == Operation::SyncDirectory).then_some(Fault::EIO)
     }
 }

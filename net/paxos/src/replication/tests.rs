@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::replica::{RoleName, UNSYNCED_MAX};
+use crate::replica::RoleName;
 use crate::testing::{BEAT_NS, ELECTION_NS, Hand, ballot, entry, options, sent, voters};
+use crate::tickets::UNSYNCED_MAX;
 
 /// How many acceptances of each slot are told.
 fn told(effects: &[Effect]) -> BTreeMap<Slot, usize> {

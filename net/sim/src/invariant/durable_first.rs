@@ -22,6 +22,70 @@ struct Memory {
     written: BTreeSet<Slot>,
 }
 
+impl Memory {
+    /// A record is on its way; all that it speaks of must be durable.
+    fn write(&mut self, record: &Record) -> Result<(), String> {
+        if let Some((slot, entry)) = held(record)
+            && self.held.get(&slot) != Some(entry)
+        {
+            self.written.insert(slot);
+        }
+        match (record, self.written.first()) {
+            (Record::Decided(decided), Some(first)) if first <= decided => Err(format!(
+                "puts on record that everything up to {decided} is decided, and what {first} holds isn't durable"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A record can't be forgotten any more.
+    fn keep(&mut self, record: &Record) {
+        if let Some((slot, entry)) = held(record) {
+            self.held.insert(slot, entry.clone());
+            self.written.remove(&slot);
+        }
+        match record {
+            Record::Promised(ballot) => self.promise(*ballot),
+            Record::Accepted { slot, vote } => {
+                self.promise(vote.ballot);
+                let accepted = self.accepted.entry(*slot).or_insert(vote.ballot);
+                *accepted = vote.ballot.max(*accepted);
+            }
+            Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => {}
+        }
+    }
+
+    fn promise(&mut self, ballot: Ballot) {
+        self.promised = self.promised.max(Some(ballot));
+    }
+
+    /// Whether all that a message tells is durable.
+    fn holds(&self, message: &Message) -> bool {
+        let has_promised = |ballot| self.promised.unwrap_or(Ballot::NONE) >= ballot;
+        let has_accepted = |slot, ballot| {
+            let accepted = self.accepted.get(&slot).copied();
+            accepted.unwrap_or(Ballot::NONE) >= ballot
+        };
+        match message {
+            Message::Prepare { ballot, .. } => has_promised(*ballot),
+            Message::Promise {
+                ballot, answers, ..
+            } => {
+                let is_durable = |(slot, answer): &(Slot, Answer)| match answer {
+                    Answer::Accepted(vote) => has_accepted(*slot, vote.ballot),
+                    Answer::Never | Answer::Unknown(_) => true,
+                };
+                has_promised(*ballot) && answers.iter().all(is_durable)
+            }
+            Message::Accepted { ballot, slot } => {
+                let is_decided = Some(*slot) <= self.saved && has_promised(*ballot);
+                is_decided || has_accepted(*slot, *ballot)
+            }
+            _ => true,
+        }
+    }
+}
+
 /// What a record says that a slot holds.
 fn held(record: &Record) -> Option<(Slot, &Entry)> {
     match record {
@@ -36,6 +100,12 @@ pub(super) struct DurableFirst {
     memories: BTreeMap<Voter, Memory>,
 }
 
+impl DurableFirst {
+    fn memory(&mut self, voter: Voter) -> &mut Memory {
+        self.memories.entry(voter).or_default()
+    }
+}
+
 impl Invariant for DurableFirst {
     fn name(&self) -> &'static str {
         "durable first"
@@ -48,78 +118,27 @@ impl Invariant for DurableFirst {
     fn look(&mut self, _known: &Known, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Saved { voter, through } => {
-                let memory = self.memories.entry(voter).or_default();
+                let memory = self.memory(voter);
                 memory.saved = memory.saved.max(Some(through));
                 Ok(())
             }
             Fact::Written { voter, record } => {
-                let memory = self.memories.entry(voter).or_default();
-                if let Some((slot, entry)) = held(record)
-                    && memory.held.get(&slot) != Some(entry)
-                {
-                    memory.written.insert(slot);
-                }
-                match (record, memory.written.first()) {
-                    (Record::Decided(decided), Some(first)) if first <= decided => Err(format!(
-                        "{voter} puts on record that everything up to {decided} is decided, and what {first} holds isn't durable"
-                    )),
-                    _ => Ok(()),
-                }
+                let written = self.memory(voter).write(record);
+                written.map_err(|what| format!("{voter} {what}"))
             }
             Fact::Durable { voter, record } => {
-                let memory = self.memories.entry(voter).or_default();
-                if let Some((slot, entry)) = held(record) {
-                    memory.held.insert(slot, entry.clone());
-                    memory.written.remove(&slot);
-                }
-                match record {
-                    Record::Promised(ballot) => {
-                        memory.promised = memory.promised.max(Some(*ballot));
-                    }
-                    Record::Accepted { slot, vote } => {
-                        memory.promised = memory.promised.max(Some(vote.ballot));
-                        let accepted = memory.accepted.entry(*slot).or_insert(vote.ballot);
-                        *accepted = vote.ballot.max(*accepted);
-                    }
-                    Record::Learned { .. } | Record::Decided(_) | Record::Trimmed(_) => {}
-                }
+                self.memory(voter).keep(record);
                 Ok(())
             }
             // The promise may be durable without the acceptance for which it was raised.
             Fact::Started { replica } => {
-                let memory = self.memories.entry(replica.me()).or_default();
-                let promised = replica.acceptor().promised();
-                memory.promised = memory.promised.max(Some(promised));
+                let memory = self.memory(replica.me());
+                memory.promise(replica.acceptor().promised());
                 memory.written.clear();
                 Ok(())
             }
             Fact::Sent { from, message } => {
-                let memory = self.memories.get(&from);
-                let promised = memory.and_then(|memory| memory.promised);
-                let promised = promised.unwrap_or(Ballot::NONE);
-                let accepted = |slot| {
-                    let accepted = memory.and_then(|memory| memory.accepted.get(&slot));
-                    accepted.copied().unwrap_or(Ballot::NONE)
-                };
-                let is_durable = match message {
-                    Message::Prepare { ballot, .. } => promised >= *ballot,
-                    Message::Promise {
-                        ballot, answers, ..
-                    } => {
-                        let is_durable = |(slot, answer): &(Slot, Answer)| match answer {
-                            Answer::Accepted(vote) => accepted(*slot) >= vote.ballot,
-                            Answer::Never | Answer::Unknown(_) => true,
-                        };
-                        promised >= *ballot && answers.iter().all(is_durable)
-                    }
-                    Message::Accepted { ballot, slot } => {
-                        let saved = memory.and_then(|memory| memory.saved);
-                        let is_decided = Some(*slot) <= saved && promised >= *ballot;
-                        is_decided || accepted(*slot) >= *ballot
-                    }
-                    _ => true,
-                };
-                if is_durable {
+                if self.memory(from).holds(message) {
                     return Ok(());
                 }
                 Err(format!(

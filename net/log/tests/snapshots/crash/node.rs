@@ -2,12 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::AddAssign;
 use std::rc::Rc;
 
 use fastrand::Rng;
-use sprag_log::{LogError, Position, Recovered, SimulatedFile, SyncDone, SyncJob, Upkeep};
+use sprag_log::{Found, LogError, Position, SimulatedFile, SyncDone, SyncJob, UpkeepJob};
 use sprag_paxos::{Answer, Ballot, Entry, Record, Vote};
 
+use super::super::lives::{Mortal, Power, after_a_life};
 use super::super::*;
 
 const ME: Voter = Voter {
@@ -33,16 +35,10 @@ pub(super) enum Trouble {
     Damage,
 }
 
-/// The hook: cuts the power before one operation, and says what survives.
-pub(super) struct World {
-    rng: Rng,
+/// What goes wrong with the disk, and when.
+struct World {
+    power: Power,
     trouble: Trouble,
-    /// Operations until the power goes.
-    until_cut: u64,
-    pub(super) is_off: bool,
-    /// How likely a sector survives, and a change of a name.
-    survival: f64,
-    names_survive: f64,
 }
 
 #[derive(Clone)]
@@ -50,36 +46,29 @@ struct Hook(Rc<RefCell<World>>);
 
 impl DiskFaults for Hook {
     fn refuses(&mut self, operation: Operation, file: &str, _: u64) -> Option<Fault> {
-        let mut world = self.0.borrow_mut();
-        world.is_off |= world.until_cut == 0;
-        world.until_cut = world.until_cut.saturating_sub(1);
-        let is_sync = matches!(operation, Operation::Sync | Operation::SyncDirectory);
-        let fails = is_sync && world.trouble == Trouble::FailedSyncs && world.rng.u8(..) < 10;
+        let World { power, trouble } = &mut *self.0.borrow_mut();
+        let is_off = power.goes();
+        let fails = *trouble == Trouble::FailedSyncs && power.fails_sync(operation);
         let takes_room = matches!(operation, Operation::Create | Operation::Write)
             && (file == "snapshot.new" || file == "snapshot.in");
-        if takes_room && world.trouble == Trouble::NoRoom && world.rng.u8(..) < 20 && !world.is_off
-        {
+        if takes_room && *trouble == Trouble::NoRoom && power.rng.u8(..) < 20 && !is_off {
             return Some(Fault::Full);
         }
-        (world.is_off || fails).then_some(Fault::Io { code: 5 })
+        (is_off || fails).then_some(Fault::EIO)
     }
 
     fn survives(&mut self, _: &str, _: u64) -> bool {
-        let mut world = self.0.borrow_mut();
-        let survival = world.survival;
-        world.rng.f64() < survival
+        self.0.borrow_mut().power.sector_survives()
     }
 
     fn change_survives(&mut self, _: Operation, _: &str) -> bool {
-        let mut world = self.0.borrow_mut();
-        let survival = world.names_survive;
-        world.rng.f64() < survival
+        self.0.borrow_mut().power.name_survives()
     }
 }
 
 /// What a node has said and asked, against which its disk is held.
 #[derive(Default)]
-pub(super) struct Model {
+struct Model {
     /// The last slot that anything was asked for.
     last: u64,
     /// Asked to be accepted and not acknowledged yet.
@@ -95,7 +84,7 @@ pub(super) struct Model {
     newest: u64,
     /// Those that went bad.
     damaged: BTreeSet<u64>,
-    pub(super) counts: Counts,
+    counts: Counts,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,6 +96,18 @@ pub(super) struct Counts {
     pub(super) damaged: u64,
     pub(super) full: u64,
     pub(super) no_room: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.acknowledged += other.acknowledged;
+        self.saved += other.saved;
+        self.installed += other.installed;
+        self.trims += other.trims;
+        self.damaged += other.damaged;
+        self.full += other.full;
+        self.no_room += other.no_room;
+    }
 }
 
 /// What a node has in its memory.
@@ -121,9 +122,9 @@ struct Life {
 
 pub(super) struct Node {
     disk: SimulatedDisk,
-    pub(super) world: Rc<RefCell<World>>,
-    pub(super) rng: Rng,
-    pub(super) model: Model,
+    world: Rc<RefCell<World>>,
+    rng: Rng,
+    model: Model,
     is_made: bool,
 }
 
@@ -187,18 +188,15 @@ fn accepted(slot: u64) -> Record {
     }
 }
 
-impl Node {
-    pub(super) fn new(seed: u64, trouble: Trouble) -> Node {
+impl Mortal for Node {
+    type Trouble = Trouble;
+    type Counts = Counts;
+    const CUT_MAX: u64 = 200;
+
+    fn new(seed: u64, trouble: Trouble) -> Node {
         let mut rng = Rng::with_seed(seed);
-        let world = World {
-            rng: rng.fork(),
-            trouble,
-            until_cut: u64::MAX,
-            is_off: false,
-            survival: 0.0,
-            names_survive: 0.0,
-        };
-        let world = Rc::new(RefCell::new(world));
+        let power = Power::new(rng.fork());
+        let world = Rc::new(RefCell::new(World { power, trouble }));
         let sector = if rng.bool() { 512 } else { 4096 };
         Node {
             disk: SimulatedDisk::new(sector, Hook(Rc::clone(&world))),
@@ -209,36 +207,79 @@ impl Node {
         }
     }
 
-    /// One life: at most `until_cut` operations of the disk.
-    pub(super) fn live(&mut self, until_cut: u64, acts: u64) -> Result<(), String> {
+    fn live(&mut self, until_cut: u64) -> Result<(), String> {
         {
-            let mut world = self.world.borrow_mut();
-            world.is_off = false;
-            world.until_cut = until_cut;
-            world.survival = [0.0, 0.5, 1.0][self.rng.usize(..3)];
-            world.names_survive = [0.0, 0.5, 1.0][self.rng.usize(..3)];
+            let power = &mut self.world.borrow_mut().power;
+            power.come_back(until_cut);
+            let sectors = [0.0, 0.5, 1.0][self.rng.usize(..3)];
+            let names = [0.0, 0.5, 1.0][self.rng.usize(..3)];
+            power.set_survival(sectors, names);
         }
         let lived = self
             .start()
-            .and_then(|mut life| (0..acts).try_for_each(|_| self.act(&mut life)));
-        let is_off = self.world.borrow().is_off;
+            .and_then(|mut life| (0..100).try_for_each(|_| self.act(&mut life)));
+        let is_off = self.is_off();
         match lived {
             // Nobody is there to look at what is read once the power is gone.
             Ok(()) | Err(End::Stopped) => {}
             Err(End::Broken(_)) if is_off => {}
             Err(End::Broken(what)) => return Err(what),
         }
-        self.disk = if is_off || self.rng.bool() {
-            self.disk.cut_power()
-        } else {
-            self.disk.kill()
-        };
+        self.disk = after_a_life(&self.disk, is_off, &mut self.rng);
         self.model.pending.clear();
         self.model.trims_pending.clear();
-        if self.world.borrow().trouble == Trouble::Damage {
-            self.damage();
-        }
         Ok(())
+    }
+
+    /// A sector of the newest snapshot goes bad, if another, or the log alone, makes up for it.
+    fn lie(&mut self) {
+        if self.trouble() != Trouble::Damage {
+            return;
+        }
+        self.world.borrow_mut().power.come_back(u64::MAX);
+        let names = files(&self.disk);
+        let throughs = names.iter().filter_map(|name| {
+            let digits = name.strip_prefix("snapshot-")?;
+            u64::from_str_radix(digits, 16).ok()
+        });
+        let mut throughs: BTreeSet<_> = throughs.collect();
+        let model = &mut self.model;
+        let Some(newest) = throughs.pop_last() else {
+            return;
+        };
+        let rests_on =
+            |through: &u64| *through >= model.trim_asked && !model.damaged.contains(through);
+        if model.trim_asked > 0 && !throughs.iter().any(rests_on)
+            || model.installed.contains(&newest)
+        {
+            return;
+        }
+        let sector = self.rng.u64(..self.disk.sectors(&file(newest)));
+        let bit = self.rng.u64(..);
+        let damage = [Damage::Unreadable, Damage::Zeroed, Damage::Flipped { bit }];
+        let damage = damage[self.rng.usize(..3)];
+        self.disk.damage(&file(newest), sector, damage);
+        model.newest = 0;
+        model.damaged.insert(newest);
+        model.counts.damaged += 1;
+    }
+
+    fn is_off(&self) -> bool {
+        self.world.borrow().power.is_off()
+    }
+
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    fn counts(self) -> Counts {
+        self.model.counts
+    }
+}
+
+impl Node {
+    fn trouble(&self) -> Trouble {
+        self.world.borrow().trouble
     }
 
     fn start(&mut self) -> Result<Life, End> {
@@ -265,7 +306,7 @@ impl Node {
         })
     }
 
-    fn check(&mut self, recovered: &Recovered, found: Option<&Loaded>) -> Result<(), End> {
+    fn check(&mut self, recovered: &Found, found: Option<&Loaded>) -> Result<(), End> {
         let model = &mut self.model;
         let trimmed = recovered.state.trimmed.0;
         require(
@@ -318,7 +359,7 @@ impl Node {
                 }
                 Ok(())
             }
-            _ => match life.log.begin_upkeep()?.map(Upkeep::run) {
+            _ => match life.log.begin_upkeep()?.map(UpkeepJob::run) {
                 Some(done) => Ok(life.log.finish_upkeep(done)?),
                 None => Ok(()),
             },
@@ -427,6 +468,7 @@ impl Node {
 
     /// Takes a part of a snapshot of another voter, which is ahead; some go bad on their way.
     fn receive(&mut self, life: &mut Life) -> Result<(), End> {
+        let is_noisy = self.trouble() == Trouble::None;
         let model = &mut self.model;
         let (snapshot, offset) = match life.coming {
             Some(coming) if coming.0.through.0 > model.last => coming,
@@ -437,7 +479,6 @@ impl Node {
         model.installed.insert(through);
         let mut bytes = content(through)[offset as usize..].to_vec();
         bytes.truncate(self.rng.usize(..3_000));
-        let is_noisy = self.world.borrow().trouble == Trouble::None;
         if is_noisy
             && self.rng.u8(..16) == 0
             && let Some(byte) = bytes.first_mut()
@@ -454,38 +495,5 @@ impl Node {
             Err(error) => return Err(error.into()),
         }
         Ok(())
-    }
-
-    /// A sector of the newest snapshot goes bad, if another, or the log alone, makes up for it.
-    fn damage(&mut self) {
-        {
-            let mut world = self.world.borrow_mut();
-            (world.is_off, world.until_cut) = (false, u64::MAX);
-        }
-        let names = files(&self.disk);
-        let throughs = names.iter().filter_map(|name| {
-            let digits = name.strip_prefix("snapshot-")?;
-            u64::from_str_radix(digits, 16).ok()
-        });
-        let mut throughs: BTreeSet<_> = throughs.collect();
-        let model = &mut self.model;
-        let Some(newest) = throughs.pop_last() else {
-            return;
-        };
-        let rests_on =
-            |through: &u64| *through >= model.trim_asked && !model.damaged.contains(through);
-        if model.trim_asked > 0 && !throughs.iter().any(rests_on)
-            || model.installed.contains(&newest)
-        {
-            return;
-        }
-        let sector = self.rng.u64(..self.disk.sectors(&file(newest)));
-        let bit = self.rng.u64(..);
-        let damage = [Damage::Unreadable, Damage::Zeroed, Damage::Flipped { bit }];
-        let damage = damage[self.rng.usize(..3)];
-        self.disk.damage(&file(newest), sector, damage);
-        model.newest = 0;
-        model.damaged.insert(newest);
-        model.counts.damaged += 1;
     }
 }

@@ -6,13 +6,13 @@ use crate::entry::Slot;
 
 /// Values by slot. Between the first slot that has one and the last, those that have none take room too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Slots<T> {
+pub(crate) struct BySlot<T> {
     /// The slot of the front of the row.
     first: Slot,
     row: VecDeque<Option<T>>,
 }
 
-impl<T> Slots<T> {
+impl<T> BySlot<T> {
     pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
         let place = slot.0.checked_sub(self.first.0)?;
         self.row.get(usize::try_from(place).ok()?)?.as_ref()
@@ -54,7 +54,7 @@ impl<T> Slots<T> {
     }
 }
 
-impl<T> From<BTreeMap<Slot, T>> for Slots<T> {
+impl<T> From<BTreeMap<Slot, T>> for BySlot<T> {
     fn from(values: BTreeMap<Slot, T>) -> Self {
         let mut slots = Self {
             first: Slot::NONE,
@@ -71,12 +71,12 @@ impl<T> From<BTreeMap<Slot, T>> for Slots<T> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::Slots;
+    use super::BySlot;
     use crate::entry::Slot;
 
     #[test]
     fn what_was_put_in_is_found_in_order_whatever_the_order_in_which_it_came() {
-        let mut slots = Slots::from(BTreeMap::from([(Slot(7), 'a')]));
+        let mut slots = BySlot::from(BTreeMap::from([(Slot(7), 'a')]));
         for (slot, value) in [(9, 'b'), (4, 'c'), (7, 'd'), (5, 'e')] {
             slots.insert(Slot(slot), value);
         }
@@ -100,7 +100,7 @@ mod tests {
         let all = [(4, 'c'), (5, 'e'), (7, 'd')];
         for to in (0..10).chain([u64::MAX]) {
             let mut slots =
-                Slots::from(BTreeMap::from(all.map(|(slot, value)| (Slot(slot), value))));
+                BySlot::from(BTreeMap::from(all.map(|(slot, value)| (Slot(slot), value))));
             slots.trim(Slot(to));
             let left = slots.range(Slot::NONE).map(|(slot, c)| (slot.0, *c));
             let expected = all.into_iter().filter(|(slot, _)| *slot > to);
