@@ -9,14 +9,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastrand::Rng;
 use quinn::{Connection, RecvStream, SendStream};
 use sprag_paxos::{NodeId, Voter};
 use tokio::net::lookup_host;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use crate::backoff::Backoff;
 use crate::certificates::Role;
-use crate::frame::{FrameError, Frames};
+use crate::frame::{FrameError, Frames, HELLO_BYTES_MAX, PREFIX_BYTES};
 use crate::inbox::Input;
 use crate::outbox::Outbox;
 use crate::peer_message::{decode, decode_voters};
@@ -33,6 +33,10 @@ const OUTBOX_BYTES_MAX: usize = 8 << 20;
 /// How long after a failed attempt the next begins: the first time, and at most.
 const BACKOFF_MS: (u64, u64) = (10, 1_000);
 
+/// How long a link must have lasted for its peer to count as one that is well. Who lets in and shuts out again at once, as one
+/// that refuses does, is dialled no more often than one that doesn't answer.
+const WELL: Duration = Duration::from_millis(BACKOFF_MS.1);
+
 /// How long an attempt may take.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -44,23 +48,24 @@ pub(crate) struct Link {
     pub(crate) outbox: Outbox,
 }
 
+/// The stream from a peer, what has come on it, and the hello that it began with.
+pub(crate) type Said = (RecvStream, Frames, PeerHello);
+
 /// Dials `node` at `address` for ever, whenever there is no link with it.
 pub(crate) async fn dial(shared: Arc<Shared>, node: NodeId, address: String, seed: u64) {
-    let mut jitter = Rng::with_seed(seed);
-    let mut backoff_ms = BACKOFF_MS.0;
+    let mut backoff = Backoff::new(seed, BACKOFF_MS);
     loop {
         if let Ok(Some(connection)) = timeout(DIAL_TIMEOUT, attempt(&shared, node, &address)).await
             && let Ok(send) = connection.open_uni().await
         {
-            backoff_ms = BACKOFF_MS.0;
+            let since = Instant::now();
             run(&shared, connection, node, send, None).await;
+            if since.elapsed() >= WELL {
+                backoff.reset();
+            }
         }
-        // Between half of it and all: nodes that lost each other at once don't come back at once.
-        sleep(Duration::from_millis(
-            backoff_ms / 2 + jitter.u64(0..=backoff_ms / 2),
-        ))
-        .await;
-        backoff_ms = (2 * backoff_ms).min(BACKOFF_MS.1);
+        // Nodes that lost each other at once don't come back at once.
+        sleep(backoff.pause()).await;
     }
 }
 
@@ -80,14 +85,14 @@ pub(crate) async fn run(
     connection: Connection,
     node: NodeId,
     mut send: SendStream,
-    received: Option<(RecvStream, Frames, PeerHello)>,
+    received: Option<Said>,
 ) {
     let link = Arc::new(Link {
         node,
         connection: connection.clone(),
         outbox: Outbox::new(OUTBOX_BYTES_MAX),
     });
-    if !shared.inbox.give(Input::Joined(Arc::clone(&link))).await {
+    if !shared.inbox.give(0, Input::Joined(Arc::clone(&link))).await {
         return;
     }
     let gone = tokio::select! {
@@ -95,30 +100,32 @@ pub(crate) async fn run(
         _ = link.outbox.write_to(&mut send) => Gone::Closed,
     };
     gone.close(&connection);
-    shared.inbox.give(Input::Left(link)).await;
+    shared.inbox.give(0, Input::Left(link)).await;
 }
 
 async fn read(
     shared: &Shared,
     link: &Arc<Link>,
-    received: Option<(RecvStream, Frames, PeerHello)>,
+    received: Option<Said>,
 ) -> Result<Infallible, Gone> {
     let (mut stream, mut frames, hello) = if let Some(received) = received {
         received
     } else {
         let mut stream = link.connection.accept_uni().await?;
-        let mut frames = Frames::new(PEER_FRAME_BYTES_MAX);
+        let mut frames = Frames::new(HELLO_BYTES_MAX);
         let hello = first_hello(&mut stream, &mut frames).await?;
         (stream, frames, hello)
     };
+    frames.bound(PEER_FRAME_BYTES_MAX);
     let me = check_hello(shared, link.node, &hello)?;
     let heard = |hello: &PeerHello| {
         let bound = decode_voters(&hello.bound)?;
         Ok::<_, FrameError>(Input::Heard { voter: me, bound })
     };
-    shared.inbox.put(heard(&hello)?).await?;
+    shared.inbox.put(HELLO_BYTES_MAX, heard(&hello)?).await?;
     loop {
-        while let Some(frame) = frames.take::<PeerFrame>()? {
+        while let Some((bytes, frame)) = frames.take_sized::<PeerFrame>()? {
+            let bytes = PREFIX_BYTES + bytes;
             match frame.kind {
                 // Of a later version of the protocol: not for this node.
                 None => {}
@@ -126,12 +133,12 @@ async fn read(
                     if hello.voter != wire::Voter::from(me) {
                         return Err(FrameError::Missing("the voter that it began with").into());
                     }
-                    shared.inbox.put(heard(&hello)?).await?;
+                    shared.inbox.put(bytes, heard(&hello)?).await?;
                 }
                 Some(kind) => {
                     let message = decode(kind)?;
                     let input = Input::Message { from: me, message };
-                    shared.inbox.put(input).await?;
+                    shared.inbox.put(bytes, input).await?;
                 }
             }
         }

@@ -4,10 +4,15 @@ mod support;
 
 use std::process::{Command, Output};
 
-use support::{BINARY, Cluster};
+use support::{BINARY, Cluster, die_with_this};
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(BINARY).args(arguments).output().unwrap()
+}
+
+/// A node that is to refuse to start. One that doesn't is killed with this thread.
+fn run_until_it_ends(command: &mut Command) -> Output {
+    die_with_this(command).output().unwrap()
 }
 
 fn words(output: &Output) -> String {
@@ -32,7 +37,7 @@ fn certificates_are_made_once_and_within_bounds() {
 #[test]
 fn a_node_that_can_t_start_says_which_argument_is_wrong_and_what_would_do() {
     let cluster = Cluster::new(3);
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 10] = [
         (
             &["--peer", "1=localhost:1"],
             "peer: node 1 is this node itself; leave it out",
@@ -50,10 +55,25 @@ fn a_node_that_can_t_start_says_which_argument_is_wrong_and_what_would_do() {
             &["--election-ms", "90"],
             "beat_ns: 50000000, must be at most half of election_ns",
         ),
-        (&["--slots", "0"], "slots_max is 0; it must be at least 1"),
+        (
+            &["--slots", "0"],
+            "slots: 0, must be 65536 to 2097152: from four times snapshot-slots, which is 16384; \
+             give more --slots, or fewer --snapshot-slots",
+        ),
+        (
+            &["--slots", "399", "--snapshot-slots", "100"],
+            "slots: 399, must be 400 to ",
+        ),
+        (&["--slots", "2097153"], "slots: 2097153, must be "),
+        (&["--segments", "3"], "segments: 3, must be at least 4: "),
+        (
+            &["--peer", "4=localhost:1"],
+            "peer: this node and its peers are nodes 1, 2, 3, 4, and the cluster of these \
+             certificates is founded by nodes 1, 2, 3; name each of the others once",
+        ),
     ];
     for (more, expected) in cases {
-        let output = cluster.command(1).args(more).output().unwrap();
+        let output = run_until_it_ends(cluster.command(1).args(more));
         let error = words(&output);
         assert!(error.contains(expected), "{more:?}: {error}");
     }
@@ -62,7 +82,7 @@ fn a_node_that_can_t_start_says_which_argument_is_wrong_and_what_would_do() {
 #[test]
 fn a_data_directory_has_one_node_and_keeps_to_it() {
     let mut cluster = Cluster::started(3);
-    let second = cluster.command(1).output().unwrap();
+    let second = run_until_it_ends(&mut cluster.command(1));
     let error = words(&second);
     assert!(
         error.contains("another process uses the directory"),
@@ -72,15 +92,40 @@ fn a_data_directory_has_one_node_and_keeps_to_it() {
     cluster.kill(2);
     std::fs::remove_dir_all(cluster.data(1)).unwrap();
     std::fs::rename(cluster.data(2), cluster.data(1)).unwrap();
-    let error = words(&cluster.command(1).output().unwrap());
+    let error = words(&run_until_it_ends(&mut cluster.command(1)));
     assert!(error.contains("is of node 2, not of 1"), "{error}");
+}
+
+/// Two pairs of nodes of four, of which each is told of its own pair only, would else found the cluster twice.
+#[test]
+fn nodes_that_are_not_told_of_all_that_found_the_cluster_found_none() {
+    let cluster = Cluster::new(4);
+    for (node, peer) in [(1, 2), (2, 1), (3, 4), (4, 3)] {
+        let peer = format!("{peer}={}", cluster.address(peer));
+        let mut command = Command::new(BINARY);
+        command
+            .args(["serve", "--node", &node.to_string(), "--peer", &peer])
+            .args(["--listen", &cluster.address(node).to_string()])
+            .arg("--certificates")
+            .arg(cluster.certificates())
+            .arg("--data")
+            .arg(cluster.data(node));
+        let error = words(&run_until_it_ends(&mut command));
+        let (first, second) = if node < 3 { (1, 2) } else { (3, 4) };
+        let expected = format!(
+            "peers are nodes {first}, {second}, and the cluster of these certificates is founded \
+             by nodes 1, 2, 3, 4"
+        );
+        assert!(error.contains(&expected), "{error}");
+        assert!(!cluster.data(node).exists());
+    }
 }
 
 #[test]
 fn a_node_needs_its_own_certificates() {
     let cluster = Cluster::new(1);
     std::fs::remove_file(cluster.certificates().join("node-1.key")).unwrap();
-    let error = words(&cluster.command(1).output().unwrap());
+    let error = words(&run_until_it_ends(&mut cluster.command(1)));
     assert!(error.contains("node-1.key"), "{error}");
     assert!(
         error.contains("that `sprag-node certificates` made"),
