@@ -510,4 +510,4 @@ fn since(start: Instant) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

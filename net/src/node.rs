@@ -450,6 +450,8 @@ mod tests {
 
     use super::*;
     use crate::certificates::make;
+    use crate::host::tests::put;
+    use crate::session::tests::Told;
 
     /// A node that is a cluster.
     fn alone(directory: &Path) -> Node {
@@ -461,8 +463,8 @@ mod tests {
             peers: BTreeMap::new(),
             data: directory.join("data"),
             certificates,
-            election: Duration::from_millis(300),
-            beat: Duration::from_millis(50),
+            election: Duration::from_secs(20),
+            beat: Duration::from_secs(10),
             log: LogOptions::default(),
             snapshot_slots: 1_000,
         })
@@ -481,6 +483,34 @@ mod tests {
             matches!(ended, Err(NodeError::DiskThreadEnded)),
             "{ended:?}"
         );
+    }
+
+    /// However much waits, and though the disk's thread has no time for it.
+    #[tokio::test]
+    async fn a_turn_syncs_once_and_what_follows_waits_for_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut node = alone(directory.path());
+        node.is_saving = true;
+        let Stage::Voting(host) = &mut node.stage else {
+            panic!("it decides alone");
+        };
+        host.age(Duration::from_mins(1));
+        let mut inputs = Vec::new();
+        node.take_in(&mut inputs).unwrap();
+        while node.sync(&mut inputs).await.unwrap() {}
+        // Each has a slot of its own, and 64 of them are under way at once.
+        let mut client = Told::new();
+        let requests = (0..100).map(|_| Input::Request {
+            asker: client.ask(),
+            operation: put(140 << 10),
+        });
+        inputs.extend(requests);
+        node.take_in(&mut inputs).unwrap();
+        for answered in [64, 36] {
+            assert_eq!(client.answers().len(), 0);
+            assert!(node.sync(&mut inputs).await.unwrap());
+            assert_eq!(client.answers().len(), answered);
+        }
     }
 
     #[test]

@@ -2,17 +2,31 @@
 
 mod support;
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
-use support::{BINARY, Cluster, die_with_this};
+use support::{BINARY, Cluster, PATIENCE, die_with_this};
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(BINARY).args(arguments).output().unwrap()
 }
 
-/// A node that is to refuse to start. One that doesn't is killed with this thread.
+/// A node that is to refuse to start, or to end by itself. One that doesn't is killed.
 fn run_until_it_ends(command: &mut Command) -> Output {
-    die_with_this(command).output().unwrap()
+    let mut child = die_with_this(command)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let given_up = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > given_up {
+            child.kill().unwrap();
+            panic!("it goes on: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
 }
 
 fn words(output: &Output) -> String {

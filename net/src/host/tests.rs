@@ -97,8 +97,7 @@ impl Alone {
     /// One that leads.
     fn leading(segments_max: usize, slots_max: usize) -> Self {
         let mut alone = Self::new(segments_max, slots_max);
-        // As if it had started that much earlier.
-        alone.host.start -= 3 * ELECTION;
+        alone.host.age(3 * ELECTION);
         alone.host.tick();
         alone.write();
         assert_eq!(alone.host.executor.replica().leader(), Some(ME));
@@ -130,15 +129,7 @@ impl Alone {
 
     /// Asks for a put of so many bytes.
     fn ask(&mut self, bytes: usize) {
-        let put = Put {
-            key: Bytes::from_static(b"key"),
-            value: vec![1; bytes].into(),
-        };
-        let operation = Operation {
-            kind: Some(OperationKind::Put(put)),
-        };
-        let asker = self.client.ask();
-        let operation = operation.encode_to_vec().into();
+        let (asker, operation) = (self.client.ask(), put(bytes));
         self.host.request(Asked { asker, operation });
         self.host.carry_out(&self.links).unwrap();
     }
@@ -182,6 +173,25 @@ impl Alone {
             }
         }
     }
+}
+
+impl<D: Disk> Host<D> {
+    /// As if it had started that much earlier.
+    pub(crate) fn age(&mut self, by: Duration) {
+        self.start -= by;
+    }
+}
+
+/// A put of so many bytes.
+pub(crate) fn put(bytes: usize) -> Bytes {
+    let put = Put {
+        key: Bytes::from_static(b"key"),
+        value: vec![1; bytes].into(),
+    };
+    let operation = Operation {
+        kind: Some(OperationKind::Put(put)),
+    };
+    operation.encode_to_vec().into()
 }
 
 fn host(disk: &TightDisk, log_options: LogOptions) -> Host<TightDisk> {
