@@ -189,8 +189,13 @@ impl Client {
             }
             let pause = backoff.pause();
             if Instant::now() + pause >= deadline {
+                let why = if reason.is_empty() {
+                    "it doesn't lead"
+                } else {
+                    &reason
+                };
                 return Err(ClientError::NotDone(format!(
-                    "no node did it in time; of node {} was said last: {reason}",
+                    "no node did it in time; the last that was asked, node {}: {why}",
                     node.0
                 )));
             }

@@ -74,6 +74,7 @@ impl Node {
         let credentials = Credentials::read(&options.certificates, Role::Node(me))?;
         options.check_peers(credentials.founders)?;
         let cluster = credentials.cluster;
+        options.check_data()?;
         let disk = RealDisk::open(&options.data)?;
         let opened = open_disk(&disk, cluster, me, &options.log)?;
         let voter = opened.log.voter();

@@ -66,6 +66,14 @@ pub enum NodeError {
     /// It can't listen.
     #[error(transparent)]
     Transport(#[from] TransportError),
+    /// There can't be a directory there.
+    #[error("data: {}: {what}", path.display())]
+    Data {
+        /// Where its data should be.
+        path: PathBuf,
+        /// Why not, and the way out.
+        what: &'static str,
+    },
     /// Its data directory can't be used.
     #[error("data: {0}")]
     Disk(#[from] DiskError),
@@ -84,7 +92,7 @@ pub enum NodeError {
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
     /// An option is out of its bounds.
-    #[error(transparent)]
+    #[error("{0} (election_ns and beat_ns are --election-ms and --beat-ms, times a million)")]
     Options(#[from] OptionsError),
     /// A node of the cluster has no address.
     #[error(
@@ -187,6 +195,22 @@ impl NodeOptions {
             });
         }
         Ok(())
+    }
+
+    /// Whether its data can be where it is told.
+    pub(crate) fn check_data(&self) -> Result<(), NodeError> {
+        let parent = self.data.parent();
+        let has_parent =
+            parent.is_none_or(|parent| parent.as_os_str().is_empty() || parent.is_dir());
+        let what = if self.data.exists() && !self.data.is_dir() {
+            "this is no directory; name one, or one that is to be made"
+        } else if !has_parent {
+            "the directory that this would be made in doesn't exist; make that, or name another"
+        } else {
+            return Ok(());
+        };
+        let path = self.data.clone();
+        Err(NodeError::Data { path, what })
     }
 
     /// Whether it is told of all that found the cluster, and of no other. Two sets of nodes that don't know of each other could

@@ -136,6 +136,34 @@ fn nodes_that_are_not_told_of_all_that_found_the_cluster_found_none() {
 }
 
 #[test]
+fn a_data_directory_that_can_t_be_is_refused_with_the_way_out() {
+    let cluster = Cluster::new(1);
+    let file = cluster.directory.path().join("file");
+    std::fs::write(&file, "text").unwrap();
+    for (data, expected) in [
+        (file.clone(), "this is no directory; name one"),
+        (file.join("in"), "doesn't exist; make that, or name another"),
+        (
+            cluster.directory.path().join("no/such"),
+            "doesn't exist; make that, or name another",
+        ),
+    ] {
+        let mut command = Command::new(BINARY);
+        command
+            .args(["serve", "--node", "1", "--listen", "127.0.0.1:0", "--data"])
+            .arg(&data)
+            .arg("--certificates")
+            .arg(cluster.certificates());
+        let error = words(&run_until_it_ends(&mut command));
+        let begins = format!("sprag-node: data: {}: ", data.display());
+        assert!(
+            error.starts_with(&begins) && error.contains(expected),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_node_needs_its_own_certificates() {
     let cluster = Cluster::new(1);
     std::fs::remove_file(cluster.certificates().join("node-1.key")).unwrap();

@@ -136,7 +136,7 @@ impl Connections {
     /// The connection with a node: that which there is, or a new one. Takes no longer than one attempt to make it.
     pub(super) async fn link(&self, node: NodeId, deadline: Instant) -> Outcomes {
         let Some(node) = self.nodes.get(&node) else {
-            return Err(format!("node {} is not known", node.0));
+            return Err("it is not known".to_owned());
         };
         let mut attempt = match node.reach(&self.dialler) {
             Ok(attempt) => attempt,
@@ -146,9 +146,9 @@ impl Connections {
         match outcome {
             Ok(Ok(outcome)) => outcome
                 .clone()
-                .unwrap_or_else(|| Err(node.words("is gone"))),
-            Ok(Err(_)) => Err(node.words("is no longer dialled")),
-            Err(_) => Err(node.words("is still being dialled")),
+                .unwrap_or_else(|| Err("it is gone".to_owned())),
+            Ok(Err(_)) => Err("it is no longer dialled".to_owned()),
+            Err(_) => Err("it is still being dialled".to_owned()),
         }
     }
 }
@@ -174,7 +174,7 @@ impl Node {
         // On its own: whoever began it may give up before it has come to something.
         tokio::spawn(async move {
             let outcome = timeout(DIAL_TIMEOUT, dialler.dial(&node)).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(node.words("doesn't answer")));
+            let outcome = outcome.unwrap_or_else(|_| Err("it doesn't answer".to_owned()));
             node.tried(&outcome);
             tell.send_replace(Some(outcome));
         });
@@ -195,10 +195,6 @@ impl Node {
         };
     }
 
-    fn words(&self, what: impl Display) -> String {
-        format!("node {}: {what}", self.id.0)
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,11 +202,13 @@ impl Node {
 
 impl Dialler {
     async fn dial(&self, node: &Node) -> Outcomes {
-        let words = |error: &dyn Display| node.words(error);
+        let words = |error: &dyn Display| error.to_string();
         let mut addresses = lookup_host(&node.address)
             .await
             .map_err(|error| words(&error))?;
-        let address = addresses.next().ok_or_else(|| words(&"has no address"))?;
+        let address = addresses
+            .next()
+            .ok_or_else(|| words(&"it has no address"))?;
         let name = Role::Node(node.id).name(self.cluster);
         let connecting = self
             .endpoint
