@@ -280,7 +280,7 @@ impl Node {
                 let done = job.run();
                 host.finish_sync(done).map_err(Stopped::from)?;
                 host.carry_out(&self.links)?;
-                Ok(true)
+                Ok(host.wants_sync(has_room))
             }
         }
     }
@@ -507,9 +507,9 @@ mod tests {
         });
         inputs.extend(requests);
         node.take_in(&mut inputs).unwrap();
-        for answered in [64, 36] {
+        for (answered, goes_on) in [(64, true), (36, false)] {
             assert_eq!(client.answers().len(), 0);
-            assert!(node.sync(&mut inputs).await.unwrap());
+            assert_eq!(node.sync(&mut inputs).await.unwrap(), goes_on);
             assert_eq!(client.answers().len(), answered);
         }
     }
