@@ -51,6 +51,16 @@ pub(crate) struct Link {
 /// The stream from a peer, what has come on it, and the hello that it began with.
 pub(crate) type Said = (RecvStream, Frames, PeerHello);
 
+/// Closes the connection when whoever reads from it has gone, for whatever reason: the peer then comes again.
+struct Closing(Connection);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        // Unless it is closed already, and then with a reason.
+        Close::Stopping.close(&self.0, "");
+    }
+}
+
 /// Dials `node` at `address` for ever, whenever there is no link with it.
 pub(crate) async fn dial(shared: Arc<Shared>, node: NodeId, address: String, seed: u64) {
     let mut backoff = Backoff::new(seed, BACKOFF_MS);
@@ -87,6 +97,7 @@ pub(crate) async fn run(
     mut send: SendStream,
     received: Option<Said>,
 ) {
+    let _closing = Closing(connection.clone());
     let link = Arc::new(Link {
         node,
         connection: connection.clone(),

@@ -13,7 +13,7 @@ use sprag_log::{
 };
 use sprag_paxos::{Configuration, DiskId, NodeId, Recovered, Replica, Voter};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, yield_now};
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep_until;
 
 use crate::certificates::{Credentials, Role, random};
@@ -33,6 +33,8 @@ use crate::wire::{NotDone, Outcome};
 
 /// How long a node that stops goes on with what it has taken on.
 const STOPPING: Duration = Duration::from_secs(1);
+
+const DISK_THREAD_ENDED: NodeError = NodeError::Ended("its disk's thread");
 
 /// What a node is doing.
 enum Stage {
@@ -59,7 +61,8 @@ pub struct Node {
     is_saving: bool,
     room: Room,
     start: Instant,
-    tasks: Vec<AbortHandle>,
+    /// They lead connections here, and never end by themselves.
+    tasks: JoinSet<()>,
 }
 
 impl Node {
@@ -110,7 +113,7 @@ impl Node {
             is_saving: false,
             room: Room::default(),
             start: Instant::now(),
-            tasks: Vec::new(),
+            tasks: JoinSet::new(),
         };
         // What is known already is enough for a node that has been founded, or is alone.
         node.found()?;
@@ -129,20 +132,17 @@ impl Node {
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
         self.start_tasks()?;
         let ended = self.serve(stop).await;
-        for task in &self.tasks {
-            task.abort();
-        }
+        self.tasks.abort_all();
         Close::Stopping.close_all(&self.shared.endpoint, "the node stops");
         self.shared.endpoint.wait_idle().await;
         ended
     }
 
     fn start_tasks(&mut self) -> Result<(), NodeError> {
-        let reception = tokio::spawn(receive(Arc::clone(&self.shared)));
-        self.tasks.push(reception.abort_handle());
+        self.tasks.spawn(receive(Arc::clone(&self.shared)));
         for (node, address) in self.options.peers.range(self.options.node..) {
             let dialler = dial(Arc::clone(&self.shared), *node, address.clone(), random()?);
-            self.tasks.push(tokio::spawn(dialler).abort_handle());
+            self.tasks.spawn(dialler);
         }
         Ok(())
     }
@@ -169,7 +169,10 @@ impl Node {
                         host.stop_taking();
                     }
                 }
-                done = self.disk_done.recv() => self.take_done(done.ok_or(NodeError::DiskThreadEnded)?)?,
+                done = self.disk_done.recv() => self.take_done(done.ok_or(DISK_THREAD_ENDED)?)?,
+                Some(_) = self.tasks.join_next() => {
+                    return Err(NodeError::Ended("a task that receives, or dials"));
+                }
                 () = self.inputs.take(&mut inputs) => {}
                 () = &mut timer, if due.is_some() => {}
                 // Whoever else wants this thread has had his turn.
@@ -330,7 +333,7 @@ impl Node {
         if self.disk_thread.give(job) {
             return Ok(());
         }
-        Err(NodeError::DiskThreadEnded)
+        Err(DISK_THREAD_ENDED)
     }
 
     /// The disk's thread has finished something.
@@ -481,9 +484,20 @@ mod tests {
         let ended = tokio::time::timeout(Duration::from_mins(1), node.run(pending())).await;
         let ended = ended.expect("it doesn't stand still");
         assert!(
-            matches!(ended, Err(NodeError::DiskThreadEnded)),
+            matches!(ended, Err(NodeError::Ended("its disk's thread"))),
             "{ended:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_node_that_hears_no_more_who_comes_ends_with_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut node = alone(directory.path());
+        // As it is when one has panicked.
+        node.tasks.spawn(async {});
+        let ended = tokio::time::timeout(Duration::from_mins(1), node.run(pending())).await;
+        let ended = ended.expect("it doesn't go on");
+        assert!(matches!(ended, Err(NodeError::Ended(_))), "{ended:?}");
     }
 
     /// However much waits, and though the disk's thread has no time for it.

@@ -145,11 +145,11 @@ pub enum NodeError {
     /// The disk's thread couldn't be started.
     #[error("the disk's thread can't be started: {0}")]
     DiskThread(io::Error),
-    /// The disk's thread ended by itself, which is a mistake of this program. What was acknowledged is durable.
+    /// Something that goes on as long as the node does has ended, by a mistake of this program. What was acknowledged is durable.
     #[error(
-        "the node stops, since its disk's thread has ended; what it said is above, and is a mistake of this program: report it, and start the node again"
+        "the node stops, since {0} has ended; what it said is above, and is a mistake of this program: report it, and start the node again"
     )]
-    DiskThreadEnded,
+    Ended(&'static str),
 }
 
 /// Some nodes, to be named.
