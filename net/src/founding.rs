@@ -233,6 +233,19 @@ impl Founding {
         }
     }
 
+    /// For whom it waits: to be heard of, and then to be bound to the same.
+    pub(crate) fn awaited(&self) -> Nodes {
+        let unknown = self.nodes.iter().filter(|(_, voter)| voter.is_none());
+        let unknown = unknown.map(|(node, _)| *node);
+        let others = self.bound.iter().map(|voter| voter.node);
+        let has_not_agreed = |node: &NodeId| *node != self.me.node && !self.agreed.contains(node);
+        Nodes(if self.bound.is_empty() {
+            unknown.collect()
+        } else {
+            others.filter(has_not_agreed).collect()
+        })
+    }
+
     /// Who votes, once that is founded.
     pub(crate) fn voters(&self) -> Option<&[Voter]> {
         self.is_founded.then_some(&self.bound)

@@ -6,6 +6,7 @@
 //! dialler it dials, and else what the other still sends to its earlier life is answered with a stateless reset.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,42 +62,63 @@ impl Drop for Closing {
     }
 }
 
-/// Dials `node` at `address` for ever, whenever there is no link with it.
+/// Dials `node` at `address` for ever, whenever there is no link with it. Why there is none is said once, until there was one
+/// or there is another reason.
 pub(crate) async fn dial(shared: Arc<Shared>, node: NodeId, address: String, seed: u64) {
     let mut backoff = Backoff::new(seed, BACKOFF_MS);
+    let mut said = String::new();
     loop {
-        if let Ok(Some(connection)) = timeout(DIAL_TIMEOUT, attempt(&shared, node, &address)).await
-            && let Ok(send) = connection.open_uni().await
-        {
-            let since = Instant::now();
-            run(&shared, connection, node, send, None).await;
-            if since.elapsed() >= WELL {
-                backoff.reset();
+        let attempt = timeout(DIAL_TIMEOUT, attempt(&shared, node, &address)).await;
+        let attempt = attempt.unwrap_or_else(|_| Err("it doesn't answer".to_owned()));
+        let why = match attempt {
+            Ok((connection, send)) => {
+                let since = Instant::now();
+                let why = run(&shared, connection, node, send, None).await;
+                if since.elapsed() >= WELL {
+                    backoff.reset();
+                    said.clear();
+                }
+                why
             }
+            Err(why) => why,
+        };
+        if said != why {
+            eprintln!(
+                "sprag-node: no link with node {} at {address}: {why}; it is tried again",
+                node.0
+            );
+            said = why;
         }
         // Nodes that lost each other at once don't come back at once.
         sleep(backoff.pause()).await;
     }
 }
 
-async fn attempt(shared: &Shared, node: NodeId, address: &str) -> Option<Connection> {
+async fn attempt(
+    shared: &Shared,
+    node: NodeId,
+    address: &str,
+) -> Result<(Connection, SendStream), String> {
+    let words = |error: &dyn Display| error.to_string();
     let name = Role::Node(node).name(shared.credentials.cluster);
-    let mut addresses = lookup_host(address).await.ok()?;
-    let connecting =
-        shared
-            .endpoint
-            .connect_with(shared.dialling.clone(), addresses.next()?, &name);
-    connecting.ok()?.await.ok()
+    let mut addresses = lookup_host(address).await.map_err(|error| words(&error))?;
+    let address = addresses.next().ok_or("it has no address")?;
+    let config = shared.dialling.clone();
+    let connecting = shared.endpoint.connect_with(config, address, &name);
+    let connecting = connecting.map_err(|error| words(&error))?;
+    let connection = connecting.await.map_err(|error| words(&error))?;
+    let send = connection.open_uni().await.map_err(|error| words(&error))?;
+    Ok((connection, send))
 }
 
-/// Runs a link until it breaks. `received` is the stream from the peer, and what has come on it, where that is open already.
+/// Runs a link until it breaks; gives why it did. `received` is the stream from the peer, and what has come on it, where that is open already.
 pub(crate) async fn run(
     shared: &Shared,
     connection: Connection,
     node: NodeId,
     mut send: SendStream,
     received: Option<Said>,
-) {
+) -> String {
     let _closing = Closing(connection.clone());
     let link = Arc::new(Link {
         node,
@@ -104,14 +126,16 @@ pub(crate) async fn run(
         outbox: Outbox::new(OUTBOX_BYTES_MAX),
     });
     if !shared.inbox.give(0, Input::Joined(Arc::clone(&link))).await {
-        return;
+        return "the node stops".to_owned();
     }
     let gone = tokio::select! {
         Err(gone) = read(shared, &link, received) => gone,
         _ = link.outbox.write_to(&mut send) => Gone::Closed,
     };
+    let why = gone.words(&connection);
     gone.close(&connection);
     shared.inbox.give(0, Input::Left(link)).await;
+    why
 }
 
 async fn read(

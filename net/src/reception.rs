@@ -51,6 +51,16 @@ pub(crate) enum Gone {
 }
 
 impl Gone {
+    /// Why, for whoever looks after this node. To be asked before the connection is closed here.
+    pub(crate) fn words(&self, connection: &Connection) -> String {
+        match (self, connection.close_reason()) {
+            (Gone::Closed, Some(reason)) => reason.to_string(),
+            (Gone::Closed, None) => "it ended its stream".to_owned(),
+            (Gone::Frame(error), _) => error.to_string(),
+            (Gone::Refused(_, words), _) => words.clone(),
+        }
+    }
+
     /// Tells the other side why.
     pub(crate) fn close(self, connection: &Connection) {
         match self {

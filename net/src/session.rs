@@ -53,7 +53,8 @@ pub(crate) struct AllAnswers(Arc<AtomicUsize>);
 /// A client that is connected.
 pub(crate) struct Session {
     outbox: Outbox,
-    /// What its answers under way take: set aside, or in the outbox, or on their way into the stream.
+    /// What its answers under way take: set aside, or in the outbox, or on their way into the stream. A count, by which nothing
+    /// else is published: as are the others here.
     taken: AtomicUsize,
     /// How much of that is answered.
     answered: AtomicUsize,

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -133,6 +134,28 @@ fn nodes_that_are_not_told_of_all_that_found_the_cluster_found_none() {
         assert!(error.contains(&expected), "{error}");
         assert!(!cluster.data(node).exists());
     }
+}
+
+#[test]
+fn a_node_that_is_told_a_wrong_address_says_whom_it_found_there() {
+    let mut cluster = Cluster::new(3);
+    cluster.start(3);
+    let wrong = cluster.address(3);
+    cluster.addresses[1] = wrong;
+    let mut child = die_with_this(&mut cluster.command(1))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let begins = format!("sprag-node: no link with node 2 at {wrong}: ");
+    let said = stderr.lines().map_while(Result::ok);
+    let said = said
+        .filter(|line| line.starts_with(&begins))
+        .find(|line| line.contains("node-2."));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.is_some());
 }
 
 #[test]

@@ -105,6 +105,21 @@ fn who_is_not_who_it_says_is_refused() {
     });
 }
 
+#[test]
+fn a_node_that_waits_for_others_to_found_the_cluster_says_for_whom() {
+    let cluster = first_of_two();
+    block_on(async {
+        let Outcome::NotDone(not_done) = Steady::new(&cluster).await.get().await else {
+            panic!("it is alone");
+        };
+        let expected = "the cluster is not founded yet: node 2 must come";
+        assert_eq!(
+            (not_done.reason.as_str(), not_done.is_final),
+            (expected, false)
+        );
+    });
+}
+
 /// Without a single byte of a frame: what the certificate is of decides.
 #[test]
 fn a_role_is_proven_before_anything_is_read_and_a_long_hello_is_not_waited_for() {
