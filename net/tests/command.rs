@@ -2,9 +2,9 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
 
 use support::{BINARY, Cluster, PATIENCE, die_with_this};
 
@@ -19,15 +19,25 @@ fn run_until_it_ends(command: &mut Command) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let given_up = Instant::now() + PATIENCE;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > given_up {
-            child.kill().unwrap();
-            panic!("it goes on: {:?}", child.wait_with_output());
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        err.read_to_end(&mut stderr).unwrap();
+        out.read_to_end(&mut stdout).unwrap();
+        tell.send((stdout, stderr))
+    });
+    let Ok((stdout, stderr)) = told.recv_timeout(PATIENCE) else {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("it goes on, and said: {:?}", told.recv());
+    };
+    let status = child.wait().unwrap();
+    Output {
+        status,
+        stdout,
+        stderr,
     }
-    child.wait_with_output().unwrap()
 }
 
 fn words(output: &Output) -> String {
@@ -149,13 +159,16 @@ fn a_node_that_is_told_a_wrong_address_says_whom_it_found_there() {
         .unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let begins = format!("sprag-node: no link with node 2 at {wrong}: ");
-    let said = stderr.lines().map_while(Result::ok);
-    let said = said
-        .filter(|line| line.starts_with(&begins))
-        .find(|line| line.contains("node-2."));
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let said = stderr.lines().map_while(Result::ok);
+        let mut said = said.filter(|line| line.starts_with(&begins) && line.contains("node-2."));
+        tell.send(said.next())
+    });
+    let said = told.recv_timeout(PATIENCE);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(said.is_some());
+    assert!(matches!(said, Ok(Some(_))), "{said:?}");
 }
 
 #[test]
