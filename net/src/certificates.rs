@@ -1,5 +1,6 @@
 //! The certificates of a cluster: an authority of its own, and what it signs for each node and for clients. Who somebody
-//! is is a name in the certificate, with the cluster in it; all that is trusted is the one authority.
+//! is is a name in the certificate, with the cluster in it; all that is trusted is the one authority. Each certificate says
+//! too how many nodes found the cluster, so that no two sets of nodes can, each without the other.
 
 use std::fmt::Display;
 use std::fs::{self, OpenOptions};
@@ -12,8 +13,10 @@ use rcgen::{
     ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
 };
 use ring::rand::{SecureRandom, SystemRandom};
+use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use sprag_log::ClusterId;
 use sprag_paxos::{Configuration, NodeId};
 
@@ -36,6 +39,13 @@ impl Role {
         format!("{}.{cluster}.sprag", self.file())
     }
 
+    /// Whom a certificate is for, if for anybody in this cluster.
+    pub(crate) fn of(certificate: &CertificateDer<'_>, cluster: ClusterId) -> Option<Self> {
+        let nodes = (1..=Configuration::VOTERS_MAX as u16).map(|node| Role::Node(NodeId(node)));
+        let mut roles = [Role::Client].into_iter().chain(nodes);
+        roles.find(|role| is_named(certificate, &role.name(cluster)))
+    }
+
     fn file(self) -> String {
         match self {
             Role::Node(node) => format!("node-{}", node.0),
@@ -51,6 +61,8 @@ pub struct Credentials {
     pub cluster: ClusterId,
     /// Whom they prove.
     pub role: Role,
+    /// How many nodes found the cluster: those from 1 to this.
+    pub founders: u16,
     pub(crate) authority: CertificateDer<'static>,
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) key: PrivateKeyDer<'static>,
@@ -126,7 +138,8 @@ pub fn make(path: &Path, nodes: u16) -> Result<ClusterId, CertificatesError> {
     let roles = (1..=nodes).map(|node| Role::Node(NodeId(node)));
     for role in roles.chain([Role::Client]) {
         let name = role.name(cluster);
-        let mut params = CertificateParams::new(vec![name.clone()]).map_err(making)?;
+        let names = vec![name.clone(), founders_name(nodes, cluster)];
+        let mut params = CertificateParams::new(names).map_err(making)?;
         params.distinguished_name = common_name(&name);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = match role {
@@ -164,13 +177,46 @@ impl Credentials {
             })?;
         let key_path = key_path(path, &role.file());
         let key = read(&key_path, PrivateKeyDer::from_pem_slice)?;
+        let certificate = read_certificate(path, &role.file())?;
+        let not_of = |what: String| CertificatesError::Content {
+            path: certificate_path(path, &role.file()),
+            what: format!("it is not of {what}"),
+        };
+        if Role::of(&certificate, cluster) != Some(role) {
+            return Err(not_of(role.name(cluster)));
+        }
+        let founders = (1..=Configuration::VOTERS_MAX as u16)
+            .find(|founders| is_named(&certificate, &founders_name(*founders, cluster)))
+            .ok_or_else(|| not_of(format!("any number of nodes that found {cluster}")))?;
         Ok(Self {
             cluster,
             role,
+            founders,
             authority: read_certificate(path, AUTHORITY)?,
-            certificate: read_certificate(path, &role.file())?,
+            certificate,
             key,
         })
+    }
+
+    /// Whom another's certificate is for, where that is of the same cluster, founded by the same nodes.
+    pub(crate) fn role_of(&self, certificate: &CertificateDer<'_>) -> Option<Role> {
+        let founders = founders_name(self.founders, self.cluster);
+        Role::of(certificate, self.cluster).filter(|_| is_named(certificate, &founders))
+    }
+}
+
+/// The name that says how many nodes found the cluster.
+fn founders_name(founders: u16, cluster: ClusterId) -> String {
+    format!("founders-{founders}.{cluster}.sprag")
+}
+
+fn is_named(certificate: &CertificateDer<'_>, name: &str) -> bool {
+    match (
+        ParsedCertificate::try_from(certificate),
+        ServerName::try_from(name),
+    ) {
+        (Ok(certificate), Ok(name)) => verify_server_name(&certificate, &name).is_ok(),
+        _ => false,
     }
 }
 

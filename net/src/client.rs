@@ -1,40 +1,24 @@
 //! The client: finds the leader, follows it, and turns whatever happens into done, not done or unknown.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fastrand::Rng;
 use prost::Message;
-use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, TokioRuntime};
-use sprag_log::ClusterId;
 use sprag_paxos::NodeId;
-use tokio::net::lookup_host;
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::certificates::{CertificatesError, Credentials, Role, random};
-use crate::frame::Frames;
+use crate::backoff::Backoff;
+use crate::certificates::{CertificatesError, Credentials, random};
 use crate::machine::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::outbox::Outbox;
-use crate::reception::CHUNK_BYTES_MAX;
-use crate::transport::{Close, TransportError, dialling};
-use crate::wire::{
-    Answered, ClientFrame, ClientHello, ClientKind, Get, Operation, OperationKind, Outcome, Put,
-    Request, Response, VERSION,
-};
+use crate::transport::TransportError;
+use crate::wire::{Answered, Get, Operation, OperationKind, Outcome, Put};
 
-/// The longest answer: a value, and what goes around it.
-const RESPONSE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1_024;
+mod connections;
 
-/// What waits to leave for a node, at most.
-const OUTBOX_BYTES_MAX: usize = 16 << 20;
-
-/// How long a connection may take, before another node is tried.
-const DIAL_TIMEOUT: Duration = Duration::from_millis(500);
+use connections::{Connections, Refused};
 
 /// How long after nothing was done it is asked for again: the first time, and at most.
 const BACKOFF_MS: (u64, u64) = (5, 200);
@@ -91,28 +75,15 @@ pub struct Found {
 pub struct Client(Arc<Shared>);
 
 struct Shared {
-    endpoint: Endpoint,
-    dialling: ClientConfig,
-    cluster: ClusterId,
-    nodes: BTreeMap<NodeId, String>,
+    connections: Connections,
     timeout: Duration,
-    links: BTreeMap<NodeId, AsyncMutex<Option<Arc<Link>>>>,
     state: Mutex<State>,
 }
 
 struct State {
     /// Who leads, as far as is known; else who is asked next.
     leader: NodeId,
-    jitter: Rng,
-}
-
-/// A connection with a node.
-struct Link {
-    connection: Connection,
-    outbox: Outbox,
-    next_id: AtomicU64,
-    /// Who waits for which answer; none once the connection is gone.
-    waiting: Mutex<Option<BTreeMap<u64, oneshot::Sender<Outcome>>>>,
+    seeds: Rng,
 }
 
 /// What came of asking a node once.
@@ -142,23 +113,11 @@ impl Client {
         };
         let state = State {
             leader: *first,
-            jitter: Rng::with_seed(random()?),
+            seeds: Rng::with_seed(random()?),
         };
-        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let endpoint = UdpSocket::bind(address).and_then(|socket| {
-            let config = EndpointConfig::default();
-            Endpoint::new(config, None, socket, Arc::new(TokioRuntime))
-        });
-        let endpoint = endpoint.map_err(|error| TransportError::Address { address, error })?;
-        let links = options.nodes.keys();
-        let links = links.map(|node| (*node, AsyncMutex::new(None))).collect();
         Ok(Self(Arc::new(Shared {
-            endpoint,
-            dialling: dialling(credentials)?,
-            cluster: credentials.cluster,
-            nodes: options.nodes,
+            connections: Connections::new(options.nodes, credentials, random()?)?,
             timeout: options.timeout,
-            links,
             state: Mutex::new(state),
         })))
     }
@@ -173,8 +132,7 @@ impl Client {
             key: key_of(key)?,
             value: Bytes::copy_from_slice(value),
         };
-        let deadline = Instant::now() + self.0.timeout;
-        let answered = self.run(OperationKind::Put(put), deadline).await?;
+        let answered = self.run(OperationKind::Put(put), false).await?;
         Ok(answered.version)
     }
 
@@ -184,21 +142,9 @@ impl Client {
     /// [`ClientError::NotDone`]: a read whose outcome is unknown is tried again while there is time.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Found>, ClientError> {
         let get = Get { key: key_of(key)? };
-        let deadline = Instant::now() + self.0.timeout;
-        loop {
-            let kind = OperationKind::Get(get.clone());
-            match self.run(kind, deadline).await {
-                Ok(answered) => {
-                    let version = answered.version;
-                    return Ok(answered.value.map(|value| Found { version, value }));
-                }
-                Err(ClientError::Unknown(reason)) if Instant::now() >= deadline => {
-                    return Err(ClientError::NotDone(reason));
-                }
-                Err(ClientError::Unknown(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let answered = self.run(OperationKind::Get(get), true).await?;
+        let version = answered.version;
+        Ok(answered.value.map(|value| Found { version, value }))
     }
 
     /// Who leads, as far as is known: whom the next operation asks first.
@@ -206,11 +152,14 @@ impl Client {
         self.0.leader()
     }
 
-    /// Has an operation carried out: asks one node after another as long as nothing was done.
-    async fn run(&self, kind: OperationKind, deadline: Instant) -> Result<Answered, ClientError> {
+    /// Has an operation carried out: asks one node after another as long as nothing was done, or it changes nothing if it is
+    /// done twice.
+    async fn run(&self, kind: OperationKind, is_repeatable: bool) -> Result<Answered, ClientError> {
+        let deadline = Instant::now() + self.0.timeout;
         let operation = Operation { kind: Some(kind) };
         let operation = Bytes::from(operation.encode_to_vec());
-        let mut backoff_ms = BACKOFF_MS.0;
+        let mut backoff = Backoff::new(self.0.seed(), BACKOFF_MS);
+        let mut is_first = true;
         loop {
             let node = self.0.leader();
             let (leader, reason) = match self.0.ask(node, &operation, deadline).await {
@@ -222,6 +171,7 @@ impl Client {
                     }
                     return Err(ClientError::NotDone(answered.refused));
                 }
+                Try::Unknown(reason) if is_repeatable => (None, reason),
                 Try::Unknown(reason) => {
                     self.0.look_elsewhere(node);
                     return Err(ClientError::Unknown(reason));
@@ -233,17 +183,19 @@ impl Client {
                 } => return Err(ClientError::NotDone(reason)),
                 Try::NotDone { leader, reason, .. } => (leader, reason),
             };
-            let is_led_on = self.0.follow(node, leader);
-            if is_led_on && backoff_ms == BACKOFF_MS.0 {
+            if self.0.follow(node, leader) && std::mem::take(&mut is_first) {
                 // Once at once: then whom one is sent to should know.
-                backoff_ms *= 2;
                 continue;
             }
-            let pause = Duration::from_millis(backoff_ms / 2 + self.0.draw(backoff_ms / 2));
-            backoff_ms = (2 * backoff_ms).min(BACKOFF_MS.1);
+            let pause = backoff.pause();
             if Instant::now() + pause >= deadline {
+                let why = if reason.is_empty() {
+                    "it doesn't lead"
+                } else {
+                    &reason
+                };
                 return Err(ClientError::NotDone(format!(
-                    "no node did it in time; node {} said last: {reason}",
+                    "no node did it in time; the last that was asked, node {}: {why}",
                     node.0
                 )));
             }
@@ -270,17 +222,15 @@ impl Shared {
         self.with_state(|state| state.leader)
     }
 
-    fn draw(&self, most: u64) -> u64 {
-        self.with_state(|state| state.jitter.u64(0..=most))
+    fn seed(&self) -> u64 {
+        self.with_state(|state| state.seeds.u64(..))
     }
 
     /// `node` leads no longer, or can't be reached.
     fn look_elsewhere(&self, node: NodeId) {
         self.with_state(|state| {
             if state.leader == node {
-                let after = self.nodes.range(NodeId(node.0.saturating_add(1))..).next();
-                let next = after.or_else(|| self.nodes.first_key_value());
-                state.leader = next.map_or(node, |(node, _)| *node);
+                state.leader = self.connections.after(node);
             }
         });
     }
@@ -289,7 +239,7 @@ impl Shared {
     fn follow(&self, node: NodeId, leader: Option<NodeId>) -> bool {
         match leader {
             Some(leader) if leader == node => false,
-            Some(leader) if self.nodes.contains_key(&leader) => {
+            Some(leader) if self.connections.has(leader) => {
                 self.with_state(|state| state.leader = leader);
                 true
             }
@@ -306,101 +256,38 @@ impl Shared {
 
     /// Asks a node once.
     async fn ask(&self, node: NodeId, operation: &Bytes, deadline: Instant) -> Try {
-        let link = match self.link(node, deadline).await {
+        let link = match self.connections.link(node, deadline).await {
             Ok(link) => link,
             Err(reason) => return not_reached(reason),
         };
-        let (sender, receiver) = oneshot::channel();
-        let id = link.next_id.fetch_add(1, Ordering::Relaxed);
-        let is_there = link.with_waiting(|waiting| waiting.insert(id, sender));
-        if is_there.is_none() {
-            return not_reached("the connection broke".to_owned());
-        }
-        let request = ClientFrame {
-            kind: Some(ClientKind::Request(Request {
-                id,
-                operation: operation.clone(),
-            })),
+        let (id, answer) = match link.request(operation.clone()) {
+            Ok(asked) => asked,
+            Err(Refused::Broken) => return not_reached("the connection broke".to_owned()),
+            Err(Refused::Full { bytes_max }) => {
+                return Try::NotDone {
+                    leader: Some(node),
+                    reason: format!("{bytes_max} bytes wait to leave already"),
+                    is_final: false,
+                };
+            }
         };
-        if !link.outbox.push(&request) {
-            link.with_waiting(|waiting| waiting.remove(&id));
-            return Try::NotDone {
-                leader: Some(node),
-                reason: format!("{OUTBOX_BYTES_MAX} bytes wait to leave already"),
-                is_final: false,
-            };
-        }
-        match timeout_at(deadline, receiver).await {
+        match timeout_at(deadline, answer).await {
             Ok(Ok(Outcome::Done(answer))) => Try::Done(answer),
             Ok(Ok(Outcome::NotDone(not_done))) => Try::NotDone {
-                leader: not_done.leader.map(|node| NodeId(node as u16)),
+                leader: not_done
+                    .leader
+                    .and_then(|node| u16::try_from(node).ok())
+                    .map(NodeId),
                 reason: not_done.reason,
                 is_final: not_done.is_final,
             },
             Ok(Ok(Outcome::Unknown(_))) => Try::Unknown(format!("node {} leads no longer", node.0)),
             Ok(Err(_)) => Try::Unknown(format!("the connection with node {} broke", node.0)),
             Err(_) => {
-                link.with_waiting(|waiting| waiting.remove(&id));
+                link.forget(id);
                 Try::Unknown(format!("no answer of node {} in time", node.0))
             }
         }
-    }
-
-    /// The connection with a node: that which there is, or a new one.
-    async fn link(&self, node: NodeId, deadline: Instant) -> Result<Arc<Link>, String> {
-        let (Some(slot), Some(address)) = (self.links.get(&node), self.nodes.get(&node)) else {
-            return Err(format!("node {} is not known", node.0));
-        };
-        // All who want this node wait for the one who dials.
-        let Ok(mut slot) = timeout_at(deadline, slot.lock()).await else {
-            return Err(format!("node {} is still being dialled", node.0));
-        };
-        if let Some(link) = &*slot
-            && link.connection.close_reason().is_none()
-        {
-            return Ok(Arc::clone(link));
-        }
-        let deadline = deadline.min(Instant::now() + DIAL_TIMEOUT);
-        let link = timeout_at(deadline, self.dial(node, address)).await;
-        let link = link.map_err(|_| format!("node {} doesn't answer", node.0))??;
-        *slot = Some(Arc::clone(&link));
-        Ok(link)
-    }
-
-    async fn dial(&self, node: NodeId, address: &str) -> Result<Arc<Link>, String> {
-        let words = |error: &dyn std::fmt::Display| format!("node {}: {error}", node.0);
-        let mut addresses = lookup_host(address).await.map_err(|error| words(&error))?;
-        let address = addresses.next().ok_or_else(|| words(&"has no address"))?;
-        let name = Role::Node(node).name(self.cluster);
-        let connecting = self
-            .endpoint
-            .connect_with(self.dialling.clone(), address, &name)
-            .map_err(|error| words(&error))?;
-        let connection = connecting.await.map_err(|error| words(&error))?;
-        let streams = connection.open_bi().await;
-        let (mut send, mut stream) = streams.map_err(|error| words(&error))?;
-        let link = Arc::new(Link {
-            connection: connection.clone(),
-            outbox: Outbox::new(OUTBOX_BYTES_MAX),
-            next_id: AtomicU64::new(1),
-            waiting: Mutex::new(Some(BTreeMap::new())),
-        });
-        let hello = ClientHello {
-            version: VERSION,
-            cluster: self.cluster.0,
-        };
-        link.outbox.push(&ClientFrame {
-            kind: Some(ClientKind::Hello(hello)),
-        });
-        let running = Arc::clone(&link);
-        tokio::spawn(async move {
-            tokio::select! {
-                () = running.read(&mut stream) => {}
-                _ = running.outbox.write_to(&mut send) => {}
-            }
-            running.end();
-        });
-        Ok(link)
     }
 }
 
@@ -409,47 +296,5 @@ fn not_reached(reason: String) -> Try {
         leader: None,
         reason,
         is_final: false,
-    }
-}
-
-impl Link {
-    async fn read(&self, stream: &mut quinn::RecvStream) {
-        let mut frames = Frames::new(RESPONSE_BYTES_MAX);
-        while let Ok(Some(chunk)) = stream.read_chunk(CHUNK_BYTES_MAX, true).await {
-            frames.push(&chunk.bytes);
-            loop {
-                match frames.take::<Response>() {
-                    Ok(Some(response)) => self.answered(response),
-                    Ok(None) => break,
-                    Err(error) => {
-                        return Close::BadFrame.close(&self.connection, &error.to_string());
-                    }
-                }
-            }
-        }
-    }
-
-    fn answered(&self, response: Response) {
-        // Whoever waited may have given up; and an outcome of a later version says nothing.
-        if let Some(Some(waiting)) = self.with_waiting(|waiting| waiting.remove(&response.id))
-            && let Some(outcome) = response.outcome
-        {
-            let _ = waiting.send(outcome);
-        }
-    }
-
-    /// Nobody is answered any more.
-    fn end(&self) {
-        Close::Stopping.close(&self.connection, "");
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        *waiting = None;
-    }
-
-    fn with_waiting<T>(
-        &self,
-        what: impl FnOnce(&mut BTreeMap<u64, oneshot::Sender<Outcome>>) -> T,
-    ) -> Option<T> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.as_mut().map(what)
     }
 }

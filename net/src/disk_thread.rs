@@ -14,7 +14,8 @@ pub(crate) enum Job {
     Sync(SyncJob<RealFile>),
     /// Makes the next segment ready.
     Upkeep(UpkeepJob<RealDisk>),
-    /// Makes a snapshot durable. Never at the same time as an upkeep: it is one thread.
+    /// Makes a snapshot durable. An append may make a segment on the other thread meanwhile; the disk tells both of a directory
+    /// that can't be synced.
     Snapshot(SnapshotJob<RealDisk>),
 }
 

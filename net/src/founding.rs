@@ -6,18 +6,22 @@
 //!    unbound ────────────────────────────────► bound ──────────────────────────────────────────────────────► founded
 //! ```
 //!
-//! Both steps are durable before anything is said of them. A disk binds itself once, so of two sets of voters that share a
-//! disk at most one is ever founded: each voter of that one is bound to it. Sets that share none aren't told apart: that
-//! takes two nodes of which neither is told of the other. A node whose disk was lost has another disk, to
-//! which nobody is bound, and so no vote. From then on who votes is the log's business.
+//! Which nodes those are is in the certificates, and a node that is told of fewer or of more doesn't start: so no two sets of
+//! nodes found the same cluster, each without the other. Both steps are durable before anything is said of them. A disk binds itself
+//! once, so of two sets of voters that share a disk at most one is ever founded: each voter of that one is bound to it. What
+//! isn't told apart are two machines with the certificate of the same node, for each node, of which neither knows the others.
+//! A node whose disk was lost has another disk, to which nobody is bound, and so no vote. From then on who votes is the log's
+//! business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use prost::Message;
 use rapidhash::v3::rapidhash_v3;
 use sprag_log::{ClusterId, Disk, DiskError, DiskFile, Fault};
 use sprag_paxos::{Configuration, NodeId, Voter};
 
+use crate::options::Nodes;
 use crate::peer_message::decode_voters;
 use crate::wire;
 
@@ -65,14 +69,41 @@ pub enum FoundingError {
         /// The disk that it has.
         own: u64,
     },
+    /// Another node is bound to other nodes than this one is told of.
+    #[error(
+        "node {of} founds a cluster of {theirs}, and this node is told of one of {own}; start both with the same nodes"
+    )]
+    OtherNodes {
+        /// The other.
+        of: u16,
+        /// Whom it founds with.
+        theirs: Nodes,
+        /// Whom this one would found with.
+        own: Nodes,
+    },
     /// Two nodes bound themselves to deciding with different voters, so the cluster can never be founded.
     #[error(
-        "node {of} is bound to other voters than this one, so this cluster can never be founded; nothing was decided yet: empty the data directory of every node, then start them"
+        "node {of} is bound to the voters {theirs}, and this one to {own}, so this cluster can never be founded; nothing was decided yet: empty the data directory of every node, then start them"
     )]
     Torn {
         /// The other.
         of: u16,
+        /// What it is bound to.
+        theirs: Voters,
+        /// What this one is bound to.
+        own: Voters,
     },
+}
+
+/// Some voters, to be named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Voters(pub Vec<Voter>);
+
+impl fmt::Display for Voters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let voters: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&voters.join(", "))
+    }
 }
 
 /// How far a node has come.
@@ -84,8 +115,8 @@ pub(crate) struct Founding {
     nodes: BTreeMap<NodeId, Option<Voter>>,
     /// The voters that this node is bound to, ascending; none yet.
     bound: Vec<Voter>,
-    /// Who has said that it is bound to the same.
-    agreed: Vec<NodeId>,
+    /// Which of those have said that they are bound to the same.
+    agreed: BTreeSet<NodeId>,
     is_founded: bool,
 }
 
@@ -104,7 +135,7 @@ impl Founding {
             me,
             nodes,
             bound: Vec::new(),
-            agreed: Vec::new(),
+            agreed: BTreeSet::new(),
             is_founded: false,
         };
         match disk.open(VOTERS) {
@@ -161,6 +192,12 @@ impl Founding {
             });
         }
         if self.bound.is_empty() {
+            let theirs: Vec<NodeId> = bound.iter().map(|voter| voter.node).collect();
+            let own: Vec<NodeId> = self.nodes.keys().copied().collect();
+            if theirs != own {
+                let (of, theirs, own) = (of.0, Nodes(theirs), Nodes(own));
+                return Err(FoundingError::OtherNodes { of, theirs, own });
+            }
             // Whom that one has heard of, this one need not hear.
             for voter in bound {
                 if let Some(known) = self.nodes.get_mut(&voter.node) {
@@ -169,12 +206,16 @@ impl Founding {
             }
             return Ok(());
         }
+        // What a voter that this node isn't bound to says is no vote, and nothing that is kept.
+        if !self.bound.contains(&voter) {
+            return Ok(());
+        }
         if self.bound == bound {
-            if !self.agreed.contains(&of) {
-                self.agreed.push(of);
-            }
-        } else if !self.is_founded && self.bound.contains(&voter) {
-            return Err(FoundingError::Torn { of: of.0 });
+            self.agreed.insert(of);
+        } else if !self.is_founded {
+            let (of, theirs) = (of.0, Voters(bound.to_vec()));
+            let own = Voters(self.bound.clone());
+            return Err(FoundingError::Torn { of, theirs, own });
         }
         Ok(())
     }
@@ -190,6 +231,19 @@ impl Founding {
         wire::PeerFrame {
             kind: Some(wire::PeerKind::Hello(hello)),
         }
+    }
+
+    /// For whom it waits: to be heard of, and then to be bound to the same.
+    pub(crate) fn awaited(&self) -> Nodes {
+        let unknown = self.nodes.iter().filter(|(_, voter)| voter.is_none());
+        let unknown = unknown.map(|(node, _)| *node);
+        let others = self.bound.iter().map(|voter| voter.node);
+        let has_not_agreed = |node: &NodeId| *node != self.me.node && !self.agreed.contains(node);
+        Nodes(if self.bound.is_empty() {
+            unknown.collect()
+        } else {
+            others.filter(has_not_agreed).collect()
+        })
     }
 
     /// Who votes, once that is founded.

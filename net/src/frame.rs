@@ -7,6 +7,9 @@ use prost::Message;
 /// The bytes before each frame.
 pub const PREFIX_BYTES: usize = 4;
 
+/// The longest hello: who may say more isn't known before it. One with all the voters that there may be has a third of that.
+pub(crate) const HELLO_BYTES_MAX: usize = 1_024;
+
 /// Bytes that are no frame of the kind that is expected. Nothing after them on the stream means anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,6 +64,11 @@ impl Frames {
         }
     }
 
+    /// From now on they have at most `bytes_max` bytes.
+    pub(crate) fn bound(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
     /// Takes what came. [`take`](Self::take) is to be asked until it has no more before more is given.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
@@ -76,6 +84,13 @@ impl Frames {
     /// # Errors
     /// [`FrameError::TooLong`] as soon as the length is known, [`FrameError::Malformed`].
     pub fn take<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
+        Ok(self.take_sized()?.map(|(_, message)| message))
+    }
+
+    /// The same, and how many bytes it has.
+    pub(crate) fn take_sized<M: Message + Default>(
+        &mut self,
+    ) -> Result<Option<(usize, M)>, FrameError> {
         let Some(prefix) = self.buffer.first_chunk::<PREFIX_BYTES>() else {
             return Ok(None);
         };
@@ -91,7 +106,7 @@ impl Frames {
         let frame = self.buffer.split_to(bytes).freeze();
         let message = M::decode(frame);
         message
-            .map(Some)
+            .map(|message| Some((bytes, message)))
             .map_err(|error| FrameError::Malformed(error.to_string()))
     }
 }

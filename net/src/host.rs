@@ -2,14 +2,13 @@
 //! thread and never waits, but for promises, which are synced where they are made.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message as _;
 use sprag_log::{
-    Loaded, Log, LogError, LogOptions, RealDisk, RealFile, SnapshotDone, SnapshotError,
-    SnapshotJob, Snapshots, Store, SyncDone, SyncJob, UpkeepDone, UpkeepJob,
+    Disk, Loaded, Log, LogError, LogOptions, SnapshotDone, SnapshotError, SnapshotJob, Snapshots,
+    Store, SyncDone, SyncJob, UpkeepDone, UpkeepJob,
 };
 use sprag_paxos::{
     Effect, Entry, Executor, Message, NodeId, Options, ProposeError, Recovered, Replica, Slot,
@@ -20,8 +19,8 @@ use crate::frame::FrameError;
 use crate::gathering::Gathering;
 use crate::links::Links;
 use crate::machine::{OPERATION_BYTES_MAX, Registers};
-use crate::node::NodeError;
-use crate::session::Session;
+use crate::options::NodeError;
+use crate::session::Asker;
 use crate::snapshots::{Begun, Keeper, Kept};
 use crate::wire::{Command, NotDone, Outcome, Unknown};
 
@@ -30,8 +29,7 @@ const LOG_RESERVE: usize = 8;
 
 /// A client's request.
 pub(crate) struct Asked {
-    pub(crate) session: Arc<Session>,
-    pub(crate) id: u64,
+    pub(crate) asker: Asker,
     pub(crate) operation: Bytes,
 }
 
@@ -39,14 +37,13 @@ pub(crate) struct Asked {
 struct Waiting {
     /// The number of the command as a proposal.
     proposal: u64,
-    session: Arc<Session>,
-    id: u64,
+    asker: Asker,
 }
 
 /// A voter, its log, and what it decides over.
-pub(crate) struct Host {
+pub(crate) struct Host<D: Disk> {
     executor: Executor,
-    store: Store<RealDisk>,
+    store: Store<D>,
     log_options: LogOptions,
     /// Up to where the voter was told that its records are durable.
     durable: Ticket,
@@ -55,9 +52,9 @@ pub(crate) struct Host {
     machine: Registers,
     /// Up to where its state is made.
     applied: Slot,
-    keeper: Keeper,
-    /// The log has no room for what is to be written, until more of it is trimmed.
-    is_log_full: bool,
+    keeper: Keeper<D>,
+    /// What there was no room in for what is to be written.
+    full: Option<Full>,
     /// Tells the commands of this life from those of another.
     life: u64,
     /// How many commands it was given in this life.
@@ -75,11 +72,32 @@ pub(crate) struct Host {
 }
 
 /// What a node starts with, from its disk.
-pub(crate) struct Opened {
-    pub(crate) log: Log<RealDisk>,
+pub(crate) struct Opened<D: Disk> {
+    pub(crate) log: Log<D>,
     pub(crate) recovered: Recovered,
-    pub(crate) snapshots: Snapshots<RealDisk>,
+    pub(crate) snapshots: Snapshots<D>,
     pub(crate) loaded: Option<Loaded>,
+}
+
+/// What may have no room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Full {
+    /// The log, until more of it is trimmed.
+    Log,
+    /// The disk, until somebody frees some of it.
+    Disk,
+}
+
+/// What came of writing what is to be made durable.
+pub(crate) enum Wrote<D: Disk> {
+    /// All of it; the sync is to be carried out.
+    All(SyncJob<D::File>),
+    /// There was nothing, or it waits: for a sync or a segment under way, or in a full log for a snapshot.
+    Nothing,
+    /// The log was full, and some of it is to be trimmed. [`Host::carry_out`] is to follow, then another try.
+    MadeRoom,
+    /// The disk has no room for another segment. All is kept, and to be tried again later.
+    NoRoom,
 }
 
 /// Why a node stops by itself. What was acknowledged is durable.
@@ -97,13 +115,13 @@ pub enum Stopped {
     Snapshot(#[from] FrameError),
 }
 
-impl Host {
+impl<D: Disk> Host<D> {
     /// Around a voter and its disk. What is known to be decided is applied.
     pub(crate) fn new(
         start: Instant,
         life: u64,
         options: Options,
-        opened: Opened,
+        opened: Opened<D>,
         snapshot_slots: u64,
         log_options: LogOptions,
     ) -> Result<Self, NodeError> {
@@ -131,7 +149,7 @@ impl Host {
             machine,
             applied,
             keeper,
-            is_log_full: false,
+            full: None,
             life,
             commands: 0,
             waiting: BTreeMap::new(),
@@ -194,21 +212,13 @@ impl Host {
         }
         let mut gathered = self.gathering.take(std::mem::take(&mut self.emptied));
         for request in gathered.drain(..) {
-            let Asked {
-                session,
-                id,
-                operation,
-            } = request;
+            let Asked { asker, operation } = request;
             match self.propose(operation) {
                 Ok(proposal) => {
-                    let waiting = Waiting {
-                        proposal,
-                        session,
-                        id,
-                    };
+                    let waiting = Waiting { proposal, asker };
                     self.waiting.insert(self.commands, waiting);
                 }
-                Err(not_done) => session.answer(id, Outcome::NotDone(not_done)),
+                Err(not_done) => asker.answer(Outcome::NotDone(not_done)),
             }
         }
         self.emptied = gathered;
@@ -263,14 +273,42 @@ impl Host {
             slots_max,
             ..
         } = self.log_options;
-        let (log, replica) = (self.store.log(), self.executor.replica());
-        if replica.trimmed() > log.trimmed() {
+        if self.executor.replica().trimmed() > self.store.log().trimmed() {
             // What is trimmed makes room, once something is written with which that goes on record.
             return false;
         }
+        let (segments, slots) = self.in_use();
+        segments + (segments_max / LOG_RESERVE).max(1) >= segments_max
+            || slots + slots_max / LOG_RESERVE >= slots_max
+    }
+
+    /// Whether snapshots are to be taken as often as can be.
+    fn is_log_crowded(&self) -> bool {
+        let (segments, slots) = self.in_use();
+        let options = &self.log_options;
+        self.full == Some(Full::Log)
+            || segments > options.segments_max / 2
+            || slots > options.slots_max / 2
+    }
+
+    /// How many segments and slots hold what isn't trimmed.
+    fn in_use(&self) -> (usize, usize) {
+        let replica = self.executor.replica();
         let slots = replica.decided().0 - replica.trimmed().0;
-        log.segments() + (segments_max / LOG_RESERVE).max(1) >= segments_max
-            || slots + (slots_max / LOG_RESERVE) as u64 >= slots_max as u64
+        (self.store.log().segments(), slots as usize)
+    }
+
+    /// In a log that takes nothing more, trims up to the newest snapshot, though there is none before it then, if it has nothing
+    /// to add to that: there will be no other that could make room. Whether it did.
+    fn make_room(&mut self) -> bool {
+        let trimmed = self.executor.replica().trimmed();
+        match self.keeper.newest() {
+            Some(newest) if newest == self.applied && newest > trimmed => {
+                self.executor.trim(since(self.start), newest);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Carries out all effects there are, and what follows from them.
@@ -331,7 +369,7 @@ impl Host {
                     } else {
                         Outcome::Unknown(Unknown {})
                     };
-                    waiting.session.answer(waiting.id, outcome);
+                    waiting.asker.answer(outcome);
                 }
             }
         }
@@ -347,7 +385,7 @@ impl Host {
                 && let Some(waiting) = self.waiting.remove(&command.number)
             {
                 let outcome = Outcome::Done(answer.into());
-                waiting.session.answer(waiting.id, outcome);
+                waiting.asker.answer(outcome);
             }
         }
     }
@@ -357,78 +395,95 @@ impl Host {
         std::mem::take(&mut self.has_sent)
     }
 
-    /// Whether something waits for a sync that hasn't begun.
-    pub(crate) fn wants_sync(&self) -> bool {
-        self.store.wants_sync()
+    /// Whether something waits for a sync that hasn't begun; where the disk had no room for it, whether that is to be tried again
+    /// if the disk `may_have_room`.
+    pub(crate) fn wants_sync(&self, may_have_room: bool) -> bool {
+        self.store.wants_sync() && (may_have_room || self.full != Some(Full::Disk))
     }
 
-    /// Writes what is to be made durable; gives the sync that does, if none is under way. In a full log it waits for a
-    /// snapshot, which makes room.
-    pub(crate) fn begin_sync(&mut self) -> Result<Option<SyncJob<RealFile>>, LogError> {
+    /// Writes what is to be made durable; gives the sync that does, if none is under way.
+    ///
+    /// # Errors
+    /// The log's, but for want of room, after which the node must stop.
+    pub(crate) fn begin_sync(&mut self) -> Result<Wrote<D>, LogError> {
+        self.full = None;
         match self.store.begin_sync() {
-            Ok(job) => {
-                self.is_log_full = false;
-                Ok(job)
-            }
+            Ok(job) => Ok(job.map_or(Wrote::Nothing, Wrote::All)),
             Err(LogError::Full { .. } | LogError::TooFar { .. }) => {
-                self.is_log_full = true;
-                // With nothing to add to the last one, that has to do, though there is none before it then.
-                if let Some(newest) = self.keeper.newest()
-                    && newest == self.applied
-                {
-                    self.executor.trim(since(self.start), newest);
-                }
-                Ok(None)
+                self.full = Some(Full::Log);
+                let made = self.make_room();
+                Ok(if made {
+                    Wrote::MadeRoom
+                } else {
+                    Wrote::Nothing
+                })
+            }
+            Err(LogError::DiskFull(_)) => {
+                self.full = Some(Full::Disk);
+                Ok(Wrote::NoRoom)
             }
             Err(error) => Err(error),
         }
     }
 
     /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.
-    pub(crate) fn finish_sync(&mut self, done: SyncDone<RealFile>) -> Result<(), LogError> {
+    pub(crate) fn finish_sync(&mut self, done: SyncDone<D::File>) -> Result<(), LogError> {
         self.store.finish_sync(done)
     }
 
     /// What makes the next segment ready, if that is wanted.
-    pub(crate) fn begin_upkeep(&mut self) -> Result<Option<UpkeepJob<RealDisk>>, LogError> {
+    pub(crate) fn begin_upkeep(&mut self) -> Result<Option<UpkeepJob<D>>, LogError> {
         self.store.begin_upkeep()
     }
 
     /// Takes what came of it.
-    pub(crate) fn finish_upkeep(&mut self, done: UpkeepDone<RealDisk>) -> Result<(), LogError> {
+    pub(crate) fn finish_upkeep(&mut self, done: UpkeepDone<D>) -> Result<(), LogError> {
         self.store.finish_upkeep(done)
     }
 
-    /// A snapshot to be made durable, if it is time for one, or one has come.
-    pub(crate) fn begin_snapshot(&mut self) -> Result<Option<Box<SnapshotJob<RealDisk>>>, Stopped> {
-        let half = self.log_options.segments_max / 2;
-        let crowded = self.is_log_full || self.store.log().segments() > half;
+    /// A snapshot to be made durable, if it is time for one, or one has come. [`carry_out`](Self::carry_out) is to follow.
+    pub(crate) fn begin_snapshot(&mut self) -> Result<Option<Box<SnapshotJob<D>>>, Stopped> {
+        let is_crowded = self.is_log_crowded();
         let save = || self.machine.save();
-        Ok(match self.keeper.begin(self.applied, crowded, save)? {
+        Ok(match self.keeper.begin(self.applied, is_crowded, save)? {
             Begun::Job(job) => Some(job),
             Begun::Useless(snapshot) => {
                 self.executor.received(since(self.start), snapshot, false);
                 None
             }
-            Begun::Nothing => None,
+            Begun::Nothing => {
+                if self.is_log_nearly_full() {
+                    self.make_room();
+                }
+                None
+            }
         })
     }
 
-    /// Takes what came of it. [`carry_out`](Self::carry_out) is to follow.
-    /// Whether there was room for it.
+    /// Takes what came of it, and carries out what follows; whether there was room for it.
     pub(crate) fn finish_snapshot(
         &mut self,
-        done: SnapshotDone<RealDisk>,
+        done: SnapshotDone<D>,
+        links: &Links,
     ) -> Result<bool, Stopped> {
         let now_ns = since(self.start);
+        let mut has_room = true;
         match self.keeper.finish(done)? {
             Kept::Trim(slot) => self.executor.trim(now_ns, slot),
             Kept::Received(snapshot, is_durable) => {
                 self.executor.received(now_ns, snapshot, is_durable);
             }
-            Kept::NoRoom => return Ok(false),
+            Kept::NoRoom(came) => {
+                has_room = false;
+                if let Some(snapshot) = came {
+                    self.executor.received(now_ns, snapshot, false);
+                }
+            }
         }
-        Ok(true)
+        self.carry_out(links)?;
+        // If it wasn't asked for by then it never is.
+        self.keeper.forget_loaded();
+        Ok(has_room)
     }
 
     /// Takes nothing more on.
@@ -453,3 +508,6 @@ fn not_done(leader: Option<NodeId>, reason: String, is_final: bool) -> NotDone {
 fn since(start: Instant) -> u64 {
     start.elapsed().as_nanos() as u64
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

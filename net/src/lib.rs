@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+mod backoff;
 pub mod certificates;
 mod client;
 mod disk_thread;
@@ -37,16 +38,20 @@ mod link;
 mod links;
 pub mod machine;
 mod node;
+mod options;
 mod outbox;
 pub mod peer_message;
 mod reception;
+mod room;
 mod session;
 mod snapshots;
 pub mod transport;
 pub mod wire;
 
 pub use client::{Client, ClientError, ClientOptions, ClientOptionsError, Found};
+pub use founding::{FoundingError, Voters};
 pub use host::Stopped;
-pub use node::{Node, NodeError, NodeOptions};
+pub use node::Node;
+pub use options::{NodeError, NodeOptions, Nodes};
 pub use sprag_log::{ClusterId, LogOptions};
 pub use sprag_paxos::NodeId;

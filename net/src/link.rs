@@ -6,17 +6,18 @@
 //! dialler it dials, and else what the other still sends to its earlier life is answered with a stateless reset.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastrand::Rng;
 use quinn::{Connection, RecvStream, SendStream};
 use sprag_paxos::{NodeId, Voter};
 use tokio::net::lookup_host;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use crate::backoff::Backoff;
 use crate::certificates::Role;
-use crate::frame::{FrameError, Frames};
+use crate::frame::{FrameError, Frames, HELLO_BYTES_MAX, PREFIX_BYTES};
 use crate::inbox::Input;
 use crate::outbox::Outbox;
 use crate::peer_message::{decode, decode_voters};
@@ -33,6 +34,10 @@ const OUTBOX_BYTES_MAX: usize = 8 << 20;
 /// How long after a failed attempt the next begins: the first time, and at most.
 const BACKOFF_MS: (u64, u64) = (10, 1_000);
 
+/// How long a link must have lasted for its peer to count as one that is well. Who lets in and shuts out again at once, as one
+/// that refuses does, is dialled no more often than one that doesn't answer.
+const WELL: Duration = Duration::from_millis(BACKOFF_MS.1);
+
 /// How long an attempt may take.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -44,81 +49,118 @@ pub(crate) struct Link {
     pub(crate) outbox: Outbox,
 }
 
-/// Dials `node` at `address` for ever, whenever there is no link with it.
-pub(crate) async fn dial(shared: Arc<Shared>, node: NodeId, address: String, seed: u64) {
-    let mut jitter = Rng::with_seed(seed);
-    let mut backoff_ms = BACKOFF_MS.0;
-    loop {
-        if let Ok(Some(connection)) = timeout(DIAL_TIMEOUT, attempt(&shared, node, &address)).await
-            && let Ok(send) = connection.open_uni().await
-        {
-            backoff_ms = BACKOFF_MS.0;
-            run(&shared, connection, node, send, None).await;
-        }
-        // Between half of it and all: nodes that lost each other at once don't come back at once.
-        sleep(Duration::from_millis(
-            backoff_ms / 2 + jitter.u64(0..=backoff_ms / 2),
-        ))
-        .await;
-        backoff_ms = (2 * backoff_ms).min(BACKOFF_MS.1);
+/// The stream from a peer, what has come on it, and the hello that it began with.
+pub(crate) type Said = (RecvStream, Frames, PeerHello);
+
+/// Closes the connection when whoever reads from it has gone, for whatever reason: the peer then comes again.
+struct Closing(Connection);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        // Unless it is closed already, and then with a reason.
+        Close::Stopping.close(&self.0, "");
     }
 }
 
-async fn attempt(shared: &Shared, node: NodeId, address: &str) -> Option<Connection> {
-    let name = Role::Node(node).name(shared.credentials.cluster);
-    let mut addresses = lookup_host(address).await.ok()?;
-    let connecting =
-        shared
-            .endpoint
-            .connect_with(shared.dialling.clone(), addresses.next()?, &name);
-    connecting.ok()?.await.ok()
+/// Dials `node` at `address` for ever, whenever there is no link with it. Why there is none is said once, until there was one
+/// or there is another reason.
+pub(crate) async fn dial(shared: Arc<Shared>, node: NodeId, address: String, seed: u64) {
+    let mut backoff = Backoff::new(seed, BACKOFF_MS);
+    let mut said = String::new();
+    loop {
+        let attempt = timeout(DIAL_TIMEOUT, attempt(&shared, node, &address)).await;
+        let attempt = attempt.unwrap_or_else(|_| Err("it doesn't answer".to_owned()));
+        let why = match attempt {
+            Ok((connection, send)) => {
+                let since = Instant::now();
+                let why = run(&shared, connection, node, send, None).await;
+                if since.elapsed() >= WELL {
+                    backoff.reset();
+                    said.clear();
+                }
+                why
+            }
+            Err(why) => why,
+        };
+        if said != why {
+            eprintln!(
+                "sprag-node: no link with node {} at {address}: {why}; it is tried again",
+                node.0
+            );
+            said = why;
+        }
+        // Nodes that lost each other at once don't come back at once.
+        sleep(backoff.pause()).await;
+    }
 }
 
-/// Runs a link until it breaks. `received` is the stream from the peer, and what has come on it, where that is open already.
+async fn attempt(
+    shared: &Shared,
+    node: NodeId,
+    address: &str,
+) -> Result<(Connection, SendStream), String> {
+    let words = |error: &dyn Display| error.to_string();
+    let name = Role::Node(node).name(shared.credentials.cluster);
+    let mut addresses = lookup_host(address).await.map_err(|error| words(&error))?;
+    let address = addresses.next().ok_or("it has no address")?;
+    let config = shared.dialling.clone();
+    let connecting = shared.endpoint.connect_with(config, address, &name);
+    let connecting = connecting.map_err(|error| words(&error))?;
+    let connection = connecting.await.map_err(|error| words(&error))?;
+    let send = connection.open_uni().await.map_err(|error| words(&error))?;
+    Ok((connection, send))
+}
+
+/// Runs a link until it breaks; gives why it did. `received` is the stream from the peer, and what has come on it, where that is open already.
 pub(crate) async fn run(
     shared: &Shared,
     connection: Connection,
     node: NodeId,
     mut send: SendStream,
-    received: Option<(RecvStream, Frames, PeerHello)>,
-) {
+    received: Option<Said>,
+) -> String {
+    let _closing = Closing(connection.clone());
     let link = Arc::new(Link {
         node,
         connection: connection.clone(),
         outbox: Outbox::new(OUTBOX_BYTES_MAX),
     });
-    if !shared.inbox.give(Input::Joined(Arc::clone(&link))).await {
-        return;
+    if !shared.inbox.give(0, Input::Joined(Arc::clone(&link))).await {
+        return "the node stops".to_owned();
     }
     let gone = tokio::select! {
         Err(gone) = read(shared, &link, received) => gone,
         _ = link.outbox.write_to(&mut send) => Gone::Closed,
     };
+    let why = gone.words(&connection);
     gone.close(&connection);
-    shared.inbox.give(Input::Left(link)).await;
+    shared.inbox.give(0, Input::Left(link)).await;
+    why
 }
 
 async fn read(
     shared: &Shared,
     link: &Arc<Link>,
-    received: Option<(RecvStream, Frames, PeerHello)>,
+    received: Option<Said>,
 ) -> Result<Infallible, Gone> {
     let (mut stream, mut frames, hello) = if let Some(received) = received {
         received
     } else {
         let mut stream = link.connection.accept_uni().await?;
-        let mut frames = Frames::new(PEER_FRAME_BYTES_MAX);
+        let mut frames = Frames::new(HELLO_BYTES_MAX);
         let hello = first_hello(&mut stream, &mut frames).await?;
         (stream, frames, hello)
     };
+    frames.bound(PEER_FRAME_BYTES_MAX);
     let me = check_hello(shared, link.node, &hello)?;
     let heard = |hello: &PeerHello| {
         let bound = decode_voters(&hello.bound)?;
         Ok::<_, FrameError>(Input::Heard { voter: me, bound })
     };
-    shared.inbox.put(heard(&hello)?).await?;
+    shared.inbox.put(HELLO_BYTES_MAX, heard(&hello)?).await?;
     loop {
-        while let Some(frame) = frames.take::<PeerFrame>()? {
+        while let Some((bytes, frame)) = frames.take_sized::<PeerFrame>()? {
+            let bytes = PREFIX_BYTES + bytes;
             match frame.kind {
                 // Of a later version of the protocol: not for this node.
                 None => {}
@@ -126,12 +168,12 @@ async fn read(
                     if hello.voter != wire::Voter::from(me) {
                         return Err(FrameError::Missing("the voter that it began with").into());
                     }
-                    shared.inbox.put(heard(&hello)?).await?;
+                    shared.inbox.put(bytes, heard(&hello)?).await?;
                 }
                 Some(kind) => {
                     let message = decode(kind)?;
                     let input = Input::Message { from: me, message };
-                    shared.inbox.put(input).await?;
+                    shared.inbox.put(bytes, input).await?;
                 }
             }
         }

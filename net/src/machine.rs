@@ -25,6 +25,19 @@ const REGISTER_BYTES: usize = 32;
 /// The longest operation, in bytes: a key, a value, and what goes around them.
 pub(crate) const OPERATION_BYTES_MAX: usize = KEY_BYTES_MAX + VALUE_BYTES_MAX + 64;
 
+/// The longest answer, in bytes: a value, and what goes around it.
+pub(crate) const ANSWER_BYTES_MAX: usize = VALUE_BYTES_MAX + 64;
+
+/// How long the answer to an operation may be, in bytes: what isn't a value is short.
+pub(crate) fn answer_bytes_max(operation: &Bytes) -> usize {
+    match Operation::decode(operation.clone()) {
+        Ok(Operation {
+            kind: Some(OperationKind::Get(_)),
+        }) => ANSWER_BYTES_MAX,
+        _ => 128,
+    }
+}
+
 /// A register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Register {
@@ -241,6 +254,26 @@ mod tests {
             let answered = Answered::decode(&registers.apply(bytes)[..]).unwrap();
             assert_eq!(answered.refused, "no operation of this version");
         }
+    }
+
+    #[test]
+    fn no_answer_is_longer_than_was_foreseen() {
+        let mut registers = Registers::default();
+        let value = vec![1; VALUE_BYTES_MAX];
+        let kinds = [
+            get(b"a"),
+            put(b"a", &value),
+            get(b"a"),
+            put(b"", b""),
+            put(b"a", &[value, vec![1]].concat()),
+        ];
+        let operations = kinds.map(|kind| Operation { kind: Some(kind) }.encode_to_vec());
+        for operation in operations.into_iter().chain([vec![0xff]]) {
+            let foreseen = answer_bytes_max(&operation.clone().into());
+            let answer = registers.apply(&operation);
+            assert!(answer.len() <= foreseen, "{} > {foreseen}", answer.len());
+        }
+        assert!(answer_bytes_max(&Bytes::new()) < ANSWER_BYTES_MAX);
     }
 
     #[test]

@@ -3,137 +3,52 @@
 //! A turn takes in all that has come, carries out what follows, and lets it leave: each stream is written once. Only then
 //! is the disk synced, here if nothing else has come meanwhile, else by its thread.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sprag_log::{
-    ClusterId, Disk, DiskError, Identity, Log, LogError, LogOptions, OpenError, RealDisk, Snapshots,
+    ClusterId, Disk, Identity, Log, LogError, LogOptions, OpenError, RealDisk, Snapshots,
 };
-use sprag_paxos::{
-    Configuration, ConfigurationError, DiskId, NodeId, Options, OptionsError, Recovered, Replica,
-    Voter,
-};
+use sprag_paxos::{Configuration, DiskId, NodeId, Recovered, Replica, Voter};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, yield_now};
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep_until;
 
-use crate::certificates::{CertificatesError, Credentials, Role, random};
+use crate::certificates::{Credentials, Role, random};
 use crate::disk_thread::{DiskThread, Done, Job};
-use crate::founding::{Founding, FoundingError, VOTERS};
-use crate::host::{Asked, Host, Opened, Stopped};
-use crate::inbox::{Input, inbox};
+use crate::founding::{Founding, VOTERS};
+use crate::host::{Asked, Host, Opened, Stopped, Wrote};
+use crate::inbox::{Input, Inputs, inbox};
 use crate::link::dial;
 use crate::links::Links;
+use crate::options::{NodeError, NodeOptions, voting};
 use crate::reception::{Shared, receive};
+use crate::room::{For, Room};
+use crate::session::AllAnswers;
 use crate::snapshots::SNAPSHOT_BYTES_MAX;
-use crate::transport::{Close, TransportError, dialling, listen};
+use crate::transport::{Close, dialling, listen};
 use crate::wire::{NotDone, Outcome};
-
-/// How many slots a leader has under way.
-const WINDOW_SLOTS: u64 = 64;
-/// Bytes of commands in a slot.
-const BATCH_BYTES_MAX: usize = 256 << 10;
-/// Bytes of commands that wait for a slot.
-const PENDING_BYTES_MAX: usize = 16 << 20;
-/// Bytes of entries in a page: with one more entry they fit into a frame.
-const PAGE_BYTES_MAX: usize = 2 << 20;
-
-/// How much is taken in before what follows from it leaves.
-const INPUTS_MAX: usize = 512;
-
-/// How long after the disk had no room for another segment it is asked again.
-const ROOM_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a node that stops goes on with what it has taken on.
 const STOPPING: Duration = Duration::from_secs(1);
 
-/// How a node is set up.
-#[derive(Clone, Debug)]
-pub struct NodeOptions {
-    /// Which node it is: 1 and up.
-    pub node: NodeId,
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// The other nodes, and where each is: an address, or a name and a port.
-    pub peers: BTreeMap<NodeId, String>,
-    /// The directory of its log.
-    pub data: PathBuf,
-    /// The directory of its certificates.
-    pub certificates: PathBuf,
-    /// How long no leader must have been heard of before another is elected: each node waits that long, and up to twice.
-    pub election: Duration,
-    /// How often a leader is heard of, at least.
-    pub beat: Duration,
-    /// The bounds of its log.
-    pub log: LogOptions,
-    /// After how many slots it takes a snapshot, at most: 1 and up. Two such intervals must have room in the log; while more
-    /// than half of its segments are in use, it takes one as often as it can.
-    pub snapshot_slots: u64,
-}
-
-/// Why a node doesn't start, or stops.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NodeError {
-    /// Its certificates can't be read.
-    #[error(transparent)]
-    Certificates(#[from] CertificatesError),
-    /// It can't listen.
-    #[error(transparent)]
-    Transport(#[from] TransportError),
-    /// Its data directory can't be used.
-    #[error("data: {0}")]
-    Disk(#[from] DiskError),
-    /// Its log can't be opened.
-    #[error("data: {0}")]
-    Open(#[from] OpenError),
-    /// Its log has lost what it had accepted.
-    #[error(
-        "data: the log has lost some of what it had accepted, so this disk has no vote any more; restore it, or empty the directory to give its vote up"
-    )]
-    Lost,
-    /// The cluster can't be founded with it.
-    #[error(transparent)]
-    Founding(#[from] FoundingError),
-    /// The voters make no configuration.
-    #[error(transparent)]
-    Configuration(#[from] ConfigurationError),
-    /// An option is out of its bounds.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// A node of the cluster has no address.
-    #[error(
-        "peer: node {0} decides too, and its address isn't given; give it as --peer {0}=HOST:PORT"
-    )]
-    NoAddress(u16),
-    /// A node is its own peer.
-    #[error("peer: node {0} is this node itself; leave it out")]
-    OwnPeer(u16),
-    /// Its disk failed, or is full.
-    #[error("the node stops: {0}")]
-    Stopped(#[from] Stopped),
-    /// The disk's thread couldn't be started, or is gone.
-    #[error("the disk's thread: {0}")]
-    DiskThread(io::Error),
-}
+const DISK_THREAD_ENDED: NodeError = NodeError::Ended("its disk's thread");
 
 /// What a node is doing.
 enum Stage {
     /// It waits for the others to found the cluster, and what its disk gave back waits with it.
-    Founding(Option<Box<Opened>>),
+    Founding(Option<Box<Opened<RealDisk>>>),
     /// It votes.
-    Voting(Box<Host>),
+    Voting(Box<Host<RealDisk>>),
 }
 
 /// A node that listens.
 pub struct Node {
     options: NodeOptions,
     shared: Arc<Shared>,
-    inputs: mpsc::Receiver<Input>,
+    inputs: Inputs,
     links: Links,
     disk: RealDisk,
     founding: Founding,
@@ -144,10 +59,10 @@ pub struct Node {
     is_syncing: bool,
     is_in_upkeep: bool,
     is_saving: bool,
-    /// When the disk last had no room for another segment, or for a snapshot.
-    no_room_at: Option<Instant>,
+    room: Room,
     start: Instant,
-    tasks: Vec<AbortHandle>,
+    /// They lead connections here, and never end by themselves.
+    tasks: JoinSet<()>,
 }
 
 impl Node {
@@ -158,11 +73,11 @@ impl Node {
     /// [`NodeError`], all but the last two.
     pub fn open(options: NodeOptions) -> Result<Self, NodeError> {
         let me = options.node;
-        if options.peers.contains_key(&me) {
-            return Err(NodeError::OwnPeer(me.0));
-        }
+        options.check()?;
         let credentials = Credentials::read(&options.certificates, Role::Node(me))?;
+        options.check_peers(credentials.founders)?;
         let cluster = credentials.cluster;
+        options.check_data()?;
         let disk = RealDisk::open(&options.data)?;
         let opened = open_disk(&disk, cluster, me, &options.log)?;
         let voter = opened.log.voter();
@@ -174,10 +89,12 @@ impl Node {
         let dialling = dialling(&credentials)?;
         let (sender, inputs) = inbox();
         let shared = Arc::new(Shared {
+            node: me,
             endpoint,
             credentials,
             dialling,
             inbox: sender,
+            answers: AllAnswers::default(),
         });
         let (done, disk_done) = mpsc::unbounded_channel();
         let disk_thread = DiskThread::start(done).map_err(NodeError::DiskThread)?;
@@ -194,9 +111,9 @@ impl Node {
             is_syncing: false,
             is_in_upkeep: false,
             is_saving: false,
-            no_room_at: None,
+            room: Room::default(),
             start: Instant::now(),
-            tasks: Vec::new(),
+            tasks: JoinSet::new(),
         };
         // What is known already is enough for a node that has been founded, or is alone.
         node.found()?;
@@ -215,20 +132,17 @@ impl Node {
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
         self.start_tasks()?;
         let ended = self.serve(stop).await;
-        for task in &self.tasks {
-            task.abort();
-        }
+        self.tasks.abort_all();
         Close::Stopping.close_all(&self.shared.endpoint, "the node stops");
         self.shared.endpoint.wait_idle().await;
         ended
     }
 
     fn start_tasks(&mut self) -> Result<(), NodeError> {
-        let reception = tokio::spawn(receive(Arc::clone(&self.shared)));
-        self.tasks.push(reception.abort_handle());
+        self.tasks.spawn(receive(Arc::clone(&self.shared)));
         for (node, address) in self.options.peers.range(self.options.node..) {
             let dialler = dial(Arc::clone(&self.shared), *node, address.clone(), random()?);
-            self.tasks.push(tokio::spawn(dialler).abort_handle());
+            self.tasks.spawn(dialler);
         }
         Ok(())
     }
@@ -236,8 +150,9 @@ impl Node {
     async fn serve(&mut self, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
         let mut stop = std::pin::pin!(stop);
         let mut stops_at: Option<Instant> = None;
-        let mut inputs = Vec::with_capacity(INPUTS_MAX);
+        let mut inputs = Vec::new();
         let mut timer = std::pin::pin!(sleep_until(self.start.into()));
+        let mut goes_on = false;
         loop {
             let due = [self.deadline(), stops_at].into_iter().flatten().min();
             // A timer that is set too early is not set anew: it costs a turn, now and then.
@@ -254,12 +169,18 @@ impl Node {
                         host.stop_taking();
                     }
                 }
-                Some(done) = self.disk_done.recv() => self.take_done(done)?,
-                _ = self.inputs.recv_many(&mut inputs, INPUTS_MAX) => {}
+                done = self.disk_done.recv() => self.take_done(done.ok_or(DISK_THREAD_ENDED)?)?,
+                Some(_) = self.tasks.join_next() => {
+                    return Err(NodeError::Ended("a task that receives, or dials"));
+                }
+                () = self.inputs.take(&mut inputs) => {}
                 () = &mut timer, if due.is_some() => {}
+                // Whoever else wants this thread has had his turn.
+                () = yield_now(), if goes_on => {}
             }
             self.take_in(&mut inputs)?;
-            self.sync(&mut inputs).await?;
+            goes_on = self.sync(&mut inputs).await?;
+            self.keep_up()?;
             let is_idle = match &self.stage {
                 Stage::Voting(host) => host.is_idle(),
                 Stage::Founding(_) => true,
@@ -274,7 +195,10 @@ impl Node {
 
     fn deadline(&self) -> Option<Instant> {
         match &self.stage {
-            Stage::Voting(host) => host.deadline(),
+            Stage::Voting(host) => {
+                let due = [host.deadline(), self.room.due()];
+                due.into_iter().flatten().min()
+            }
             Stage::Founding(_) => None,
         }
     }
@@ -299,23 +223,16 @@ impl Node {
                         host.carry_out(&self.links)?;
                     }
                 }
-                Input::Request {
-                    session,
-                    id,
-                    operation,
-                } => match &mut self.stage {
-                    Stage::Voting(host) => host.request(Asked {
-                        session,
-                        id,
-                        operation,
-                    }),
+                Input::Request { asker, operation } => match &mut self.stage {
+                    Stage::Voting(host) => host.request(Asked { asker, operation }),
                     Stage::Founding(_) => {
-                        let reason = "the cluster is not founded yet".to_owned();
+                        let awaited = self.founding.awaited();
+                        let reason = format!("the cluster is not founded yet: {awaited} must come");
                         let not_done = NotDone {
                             reason,
                             ..NotDone::default()
                         };
-                        session.answer(id, Outcome::NotDone(not_done));
+                        asker.answer(Outcome::NotDone(not_done));
                     }
                 },
             }
@@ -328,51 +245,56 @@ impl Node {
         Ok(())
     }
 
-    /// Has what waits for the disk synced, and what follows from that.
-    async fn sync(&mut self, inputs: &mut Vec<Input>) -> Result<(), NodeError> {
-        loop {
-            let Stage::Voting(host) = &mut self.stage else {
-                return Ok(());
-            };
-            if !host.wants_sync() || self.is_syncing {
-                break;
+    /// Has what waits for the disk synced, and what follows from that, once; whether more may be synced at once. Then it is the
+    /// turn of what has come meanwhile, which may be that the node is to stop.
+    async fn sync(&mut self, inputs: &mut Vec<Input>) -> Result<bool, NodeError> {
+        let has_room = self.room.may_be();
+        let Stage::Voting(host) = &mut self.stage else {
+            return Ok(false);
+        };
+        if self.is_syncing || !host.wants_sync(has_room) {
+            return Ok(false);
+        }
+        if host.take_has_sent() {
+            // What was sent leaves before the disk holds this thread up.
+            yield_now().await;
+        }
+        let has_more = self.inputs.take_more(inputs);
+        self.take_in(inputs)?;
+        let Stage::Voting(host) = &mut self.stage else {
+            return Ok(false);
+        };
+        match host.begin_sync().map_err(Stopped::from)? {
+            Wrote::Nothing => Ok(false),
+            // What makes it goes on record first.
+            Wrote::MadeRoom => {
+                host.carry_out(&self.links)?;
+                Ok(true)
             }
-            if host.take_has_sent() {
-                // What was sent leaves before the disk holds this thread up.
-                yield_now().await;
+            Wrote::NoRoom => {
+                self.note_room(For::Segment, false);
+                Ok(false)
             }
-            let mut has_more = false;
-            while inputs.len() < INPUTS_MAX
-                && let Ok(input) = self.inputs.try_recv()
-            {
-                inputs.push(input);
-                has_more = true;
-            }
-            self.take_in(inputs)?;
-            let Stage::Voting(host) = &mut self.stage else {
-                return Ok(());
-            };
-            let Some(job) = host.begin_sync().map_err(Stopped::from)? else {
-                break;
-            };
-            if has_more && !self.is_in_upkeep && !self.is_saving {
+            Wrote::All(job) if has_more && !self.is_in_upkeep && !self.is_saving => {
                 self.is_syncing = true;
                 self.give(Job::Sync(job))?;
-            } else {
+                Ok(false)
+            }
+            Wrote::All(job) => {
                 let done = job.run();
                 host.finish_sync(done).map_err(Stopped::from)?;
                 host.carry_out(&self.links)?;
+                Ok(host.wants_sync(has_room))
             }
         }
-        self.keep_up()
     }
 
     /// Has the next segment made, and snapshots, when they are wanted.
     fn keep_up(&mut self) -> Result<(), NodeError> {
+        let has_room = self.room.may_be();
         let Stage::Voting(host) = &mut self.stage else {
             return Ok(());
         };
-        let has_room = self.no_room_at.is_none_or(|at| at.elapsed() >= ROOM_AGAIN);
         let upkeep = if has_room && !self.is_in_upkeep {
             host.begin_upkeep().map_err(Stopped::from)?
         } else {
@@ -383,6 +305,7 @@ impl Node {
         } else {
             host.begin_snapshot()?
         };
+        host.carry_out(&self.links)?;
         if let Some(job) = upkeep {
             self.is_in_upkeep = true;
             self.give(Job::Upkeep(job))?;
@@ -394,12 +317,24 @@ impl Node {
         Ok(())
     }
 
+    /// The disk had no room, or had it. It is said once.
+    fn note_room(&mut self, what: For, is_there: bool) {
+        if is_there {
+            if self.room.is_there(what) {
+                eprintln!("sprag-node: the disk has room again");
+            }
+        } else if self.room.is_missing(what) {
+            eprintln!(
+                "sprag-node: the disk has no room for more; free some: until then this node waits with what it can't write, and loses nothing"
+            );
+        }
+    }
+
     fn give(&self, job: Job) -> Result<(), NodeError> {
         if self.disk_thread.give(job) {
             return Ok(());
         }
-        let gone = io::Error::from(io::ErrorKind::BrokenPipe);
-        Err(NodeError::DiskThread(gone))
+        Err(DISK_THREAD_ENDED)
     }
 
     /// The disk's thread has finished something.
@@ -415,19 +350,18 @@ impl Node {
             }
             Done::Snapshot(done) => {
                 self.is_saving = false;
-                if !host.finish_snapshot(done)? {
-                    self.no_room_at = Some(Instant::now());
-                }
-                host.carry_out(&self.links)?;
+                let has_room = host.finish_snapshot(done, &self.links)?;
+                self.note_room(For::Snapshot, has_room);
             }
             Done::Upkeep(done) => {
                 self.is_in_upkeep = false;
-                match host.finish_upkeep(done) {
-                    Ok(()) => self.no_room_at = None,
+                let has_room = match host.finish_upkeep(done) {
+                    Ok(()) => true,
                     // It goes on while the segment lasts.
-                    Err(LogError::DiskFull(_)) => self.no_room_at = Some(Instant::now()),
+                    Err(LogError::DiskFull(_)) => false,
                     Err(error) => return Err(Stopped::from(error).into()),
-                }
+                };
+                self.note_room(For::Segment, has_room);
             }
         }
         Ok(())
@@ -476,32 +410,13 @@ impl Node {
     }
 }
 
-/// How this node votes.
-fn voting(
-    options: &NodeOptions,
-    me: Voter,
-    configuration: Configuration,
-) -> Result<Options, NodeError> {
-    Ok(Options {
-        me,
-        configuration,
-        election_ns: nanoseconds(options.election),
-        beat_ns: nanoseconds(options.beat),
-        window_slots: WINDOW_SLOTS,
-        batch_bytes_max: BATCH_BYTES_MAX,
-        pending_bytes_max: PENDING_BYTES_MAX,
-        page_bytes_max: PAGE_BYTES_MAX,
-        seed: random()?,
-    })
-}
-
 /// Opens log and snapshots; where there are none, makes a log, on a disk that nobody knows yet.
 fn open_disk(
     disk: &RealDisk,
     cluster: ClusterId,
     node: NodeId,
     options: &LogOptions,
-) -> Result<Opened, NodeError> {
+) -> Result<Opened<RealDisk>, NodeError> {
     let (log, recovered) = match Log::open(disk, cluster, node, options) {
         // There was one: what is left of it must not go for that.
         Err(OpenError::Missing) if disk.list()?.iter().any(|name| name == VOTERS) => {
@@ -531,30 +446,5 @@ fn open_disk(
     })
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_disk_that_lost_its_vote_alone_is_left_as_it_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let disk = RealDisk::open(directory.path()).unwrap();
-        let open = || {
-            let options = LogOptions {
-                segment_bytes: 1 << 14,
-                ..LogOptions::default()
-            };
-            open_disk(&disk, ClusterId(7), NodeId(1), &options).map(drop)
-        };
-        open().unwrap();
-        disk.create(VOTERS, 1).unwrap();
-        disk.remove("vote").unwrap();
-        let left = disk.list().unwrap();
-        assert!(matches!(open(), Err(NodeError::Lost)));
-        assert_eq!(disk.list().unwrap(), left);
-    }
-}
+mod tests;

@@ -3,10 +3,21 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sprag_paxos::{Answer, Ballot, DiskId, Entry, Message, NodeId, Slot, Snapshot, Vote, Voter};
+use sprag_paxos::{
+    Answer, Ballot, Configuration, DiskId, Entry, Message, NodeId, Slot, Snapshot, Vote, Voter,
+};
 
 use crate::frame::FrameError;
 use crate::wire::{self, PeerFrame, PeerKind};
+
+/// The most slots that the log of any node may have, and so how far above what a voter knows to be decided anything lies that it
+/// has accepted: its log begins no later than there. A candidate goes through all of them one by one, which takes less than
+/// a second.
+pub(crate) const SLOTS_MAX: u64 = 1 << 21;
+
+/// The last slot that there ever is: a cluster that decides a thousand million slots a second gets there after a hundred
+/// years. So no sum of a slot and a bound overflows.
+const SLOT_MAX: u64 = 1 << 62;
 
 /// A message as a frame. The entries' bytes are shared.
 pub fn encode(message: &Message) -> PeerFrame {
@@ -90,28 +101,18 @@ pub fn decode(kind: PeerKind) -> Result<Message, FrameError> {
         },
         PeerKind::Prepare(of) => Message::Prepare {
             ballot: of.ballot.try_into()?,
-            from: Slot(of.slot),
+            from: slot("from", of.slot)?,
         },
-        PeerKind::Promise(promise) => Message::Promise {
-            ballot: promise.ballot.try_into()?,
-            from: Slot(promise.from),
-            answers: promise
-                .answers
-                .into_iter()
-                .map(decode_answer)
-                .collect::<Result<_, _>>()?,
-            next: promise.next.map(Slot),
-            decided: Slot(promise.decided),
-        },
+        PeerKind::Promise(promise) => decode_promise(promise)?,
         PeerKind::Accept(accept) => Message::Accept {
             ballot: accept.ballot.try_into()?,
-            slot: Slot(accept.slot),
+            slot: slot("slot", accept.slot)?,
             entry: accept.entry.into(),
-            decided: Slot(accept.decided),
+            decided: slot("decided", accept.decided)?,
         },
         PeerKind::Accepted(of) => Message::Accepted {
             ballot: of.ballot.try_into()?,
-            slot: Slot(of.slot),
+            slot: slot("slot", of.slot)?,
         },
         PeerKind::Refused(refused) => Message::Refused {
             ballot: refused.ballot.try_into()?,
@@ -119,28 +120,28 @@ pub fn decode(kind: PeerKind) -> Result<Message, FrameError> {
         },
         PeerKind::Commit(of) => Message::Commit {
             ballot: of.ballot.try_into()?,
-            decided: Slot(of.slot),
+            decided: slot("decided", of.slot)?,
         },
         PeerKind::Beat(of) => Message::Beat {
             ballot: of.ballot.try_into()?,
-            decided: Slot(of.slot),
+            decided: slot("decided", of.slot)?,
         },
         PeerKind::Heard(of) => Message::Heard {
             ballot: of.ballot.try_into()?,
         },
         PeerKind::Fetch(fetch) => Message::Fetch {
-            from: Slot(fetch.from),
+            from: slot("from", fetch.from)?,
         },
         PeerKind::Entries(entries) => Message::Entries {
-            from: Slot(entries.from),
+            from: slot("from", entries.from)?,
             entries: entries.entries.into_iter().map(Into::into).collect(),
         },
         PeerKind::FetchChunk(fetch) => Message::FetchChunk {
-            snapshot: fetch.snapshot.into(),
+            snapshot: fetch.snapshot.try_into()?,
             offset: fetch.offset,
         },
         PeerKind::Chunk(chunk) => Message::Chunk {
-            snapshot: chunk.snapshot.into(),
+            snapshot: chunk.snapshot.try_into()?,
             offset: chunk.offset,
             bytes: Arc::from(&chunk.bytes[..]),
         },
@@ -158,6 +159,31 @@ fn encode_answer((slot, answer): &(Slot, Answer)) -> wire::Answer {
         ballot,
         entry,
     }
+}
+
+/// A page of a promise says something of slots in which its voter may have accepted something, and its next page comes after it:
+/// else a candidate would count to wherever it says, or ask it for ever.
+fn decode_promise(promise: wire::Promise) -> Result<Message, FrameError> {
+    let (from, decided) = (
+        slot("from", promise.from)?,
+        slot("decided", promise.decided)?,
+    );
+    let most = decided.0 + SLOTS_MAX;
+    let answers = promise.answers.into_iter().map(|answer| {
+        bounded("slot of an answer", answer.slot, most)?;
+        decode_answer(answer)
+    });
+    let next = promise.next.map(|next| slot("next", next)).transpose()?;
+    if next.is_some_and(|next| next <= from) {
+        return Err(FrameError::Missing("a next page after its own"));
+    }
+    Ok(Message::Promise {
+        ballot: promise.ballot.try_into()?,
+        from,
+        answers: answers.collect::<Result<_, _>>()?,
+        next,
+        decided,
+    })
 }
 
 fn decode_answer(answer: wire::Answer) -> Result<(Slot, Answer), FrameError> {
@@ -226,13 +252,15 @@ impl From<&Snapshot> for wire::Snapshot {
     }
 }
 
-impl From<wire::Snapshot> for Snapshot {
-    fn from(snapshot: wire::Snapshot) -> Self {
-        Self {
-            through: Slot(snapshot.through),
+impl TryFrom<wire::Snapshot> for Snapshot {
+    type Error = FrameError;
+
+    fn try_from(snapshot: wire::Snapshot) -> Result<Self, FrameError> {
+        Ok(Self {
+            through: slot("through", snapshot.through)?,
             bytes: snapshot.bytes,
             checksum: snapshot.checksum,
-        }
+        })
     }
 }
 
@@ -261,19 +289,28 @@ impl TryFrom<wire::Voter> for Voter {
 /// # Errors
 /// [`FrameError::OutOfBounds`].
 pub fn node_id(node: u32) -> Result<NodeId, FrameError> {
-    u16::try_from(node)
-        .map(NodeId)
-        .map_err(|_| FrameError::OutOfBounds {
-            field: "node",
-            given: node.into(),
-            most: u16::MAX.into(),
-        })
+    bounded("node", node.into(), u16::MAX.into())?;
+    Ok(NodeId(node as u16))
 }
 
-/// Voters as they came.
+fn slot(field: &'static str, slot: u64) -> Result<Slot, FrameError> {
+    bounded(field, slot, SLOT_MAX)?;
+    Ok(Slot(slot))
+}
+
+fn bounded(field: &'static str, given: u64, most: u64) -> Result<(), FrameError> {
+    if given <= most {
+        return Ok(());
+    }
+    Err(FrameError::OutOfBounds { field, given, most })
+}
+
+/// Voters as they came: no more than a cluster has.
 ///
 /// # Errors
 /// [`FrameError::OutOfBounds`].
 pub(crate) fn decode_voters(voters: &[wire::Voter]) -> Result<Vec<Voter>, FrameError> {
+    let most = Configuration::VOTERS_MAX as u64;
+    bounded("how many voters", voters.len() as u64, most)?;
     voters.iter().map(|voter| (*voter).try_into()).collect()
 }

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use prost::Message;
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, Incoming, ReadError, RecvStream};
+use sprag_paxos::NodeId;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::certificates::{Credentials, Role};
-use crate::frame::{FrameError, Frames};
+use crate::frame::{FrameError, Frames, HELLO_BYTES_MAX};
 use crate::inbox::Inbox;
-use crate::link::{self, PEER_FRAME_BYTES_MAX};
-use crate::peer_message::node_id;
-use crate::session;
-use crate::transport::{Close, is_proven};
+use crate::link::{self, Said};
+use crate::session::{self, AllAnswers};
+use crate::transport::{Close, proven, widen};
 use crate::wire::VERSION;
 
 /// How much is taken from a stream at once.
@@ -31,10 +31,12 @@ const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What all connections of a node share.
 pub(crate) struct Shared {
+    pub(crate) node: NodeId,
     pub(crate) endpoint: Endpoint,
     pub(crate) credentials: Credentials,
     pub(crate) dialling: ClientConfig,
     pub(crate) inbox: Inbox,
+    pub(crate) answers: AllAnswers,
 }
 
 /// Why a connection ends.
@@ -49,6 +51,16 @@ pub(crate) enum Gone {
 }
 
 impl Gone {
+    /// Why, for whoever looks after this node. To be asked before the connection is closed here.
+    pub(crate) fn words(&self, connection: &Connection) -> String {
+        match (self, connection.close_reason()) {
+            (Gone::Closed, Some(reason)) => reason.to_string(),
+            (Gone::Closed, None) => "it ended its stream".to_owned(),
+            (Gone::Frame(error), _) => error.to_string(),
+            (Gone::Refused(_, words), _) => words.clone(),
+        }
+    }
+
     /// Tells the other side why.
     pub(crate) fn close(self, connection: &Connection) {
         match self {
@@ -92,15 +104,16 @@ impl Shared {
         Ok(())
     }
 
-    fn prove(&self, connection: &Connection, role: Role) -> Result<(), Gone> {
-        if is_proven(connection, role, &self.credentials) {
-            return Ok(());
-        }
-        let words = format!(
-            "the certificate is not of {}",
-            role.name(self.credentials.cluster)
-        );
-        Err(Gone::Refused(Close::NotWhoItSays, words))
+    fn not_who_it_says(&self, proven: Option<Role>, comes_as: &str) -> Gone {
+        let cluster = self.credentials.cluster;
+        let words = match proven {
+            Some(role) => format!("the certificate is of {}, {comes_as}", role.name(cluster)),
+            None => format!(
+                "the certificate is of nobody in cluster {cluster}, which nodes 1 to {} found",
+                self.credentials.founders
+            ),
+        };
+        Gone::Refused(Close::NotWhoItSays, words)
     }
 }
 
@@ -109,6 +122,12 @@ pub(crate) async fn receive(shared: Arc<Shared>) {
     let arriving = Arc::new(Semaphore::new(ARRIVING_MAX));
     let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
     while let Some(incoming) = shared.endpoint.accept().await {
+        if !incoming.remote_address_validated() {
+            // Who only says that packets come from there hears nothing, and costs nothing. One that can't be told so has
+            // been told already, and is dropped.
+            let _ = incoming.retry();
+            continue;
+        }
         let Ok(place) = Arc::clone(&arriving).try_acquire_owned() else {
             incoming.refuse();
             continue;
@@ -138,13 +157,7 @@ pub(crate) async fn receive(shared: Arc<Shared>) {
 
 /// Who has come, and what it has said so far.
 enum Arrival {
-    Peer(
-        Connection,
-        (
-            sprag_paxos::NodeId,
-            (RecvStream, Frames, crate::wire::PeerHello),
-        ),
-    ),
+    Peer(Connection, (NodeId, Said)),
     Client(Connection, session::Streams),
 }
 
@@ -160,23 +173,30 @@ async fn arrive(shared: &Shared, incoming: Incoming) -> Option<Arrival> {
     }
 }
 
+/// Nothing is read before the certificate has told who it is, and only as much as a hello has before that is there.
 async fn introduce(shared: &Shared, connection: &Connection) -> Result<Arrival, Gone> {
+    let role = proven(connection, &shared.credentials);
     // A peer opens a stream that goes one way, a client one that goes both.
     tokio::select! {
         stream = connection.accept_uni() => {
             let mut stream = stream?;
-            let mut frames = Frames::new(PEER_FRAME_BYTES_MAX);
+            let node = match role {
+                Some(Role::Node(node)) if node != shared.node => node,
+                other => return Err(shared.not_who_it_says(other, "and comes as another node")),
+            };
+            let mut frames = Frames::new(HELLO_BYTES_MAX);
             let hello = link::first_hello(&mut stream, &mut frames).await?;
-            let node = node_id(hello.voter.node)?;
-            shared.prove(connection, Role::Node(node))?;
             link::check_hello(shared, node, &hello)?;
-            let peer = (node, (stream, frames, hello));
-            Ok(Arrival::Peer(connection.clone(), peer))
+            widen(connection);
+            Ok(Arrival::Peer(connection.clone(), (node, (stream, frames, hello))))
         }
         streams = connection.accept_bi() => {
             let (send, stream) = streams?;
-            shared.prove(connection, Role::Client)?;
+            if role != Some(Role::Client) {
+                return Err(shared.not_who_it_says(role, "and comes as a client"));
+            }
             let streams = session::introduce(shared, send, stream).await?;
+            widen(connection);
             Ok(Arrival::Client(connection.clone(), streams))
         }
     }

@@ -1,7 +1,7 @@
 //! A node's snapshots: when it takes one, what it gives of them to others, and how one that comes from another takes the
 //! place of its state.
 
-use sprag_log::{Finished, Loaded, RealDisk, SnapshotDone, SnapshotError, SnapshotJob, Snapshots};
+use sprag_log::{Disk, Finished, Loaded, SnapshotDone, SnapshotError, SnapshotJob, Snapshots};
 use sprag_paxos::{Message, Slot, Snapshot};
 
 /// The most that a snapshot has: more than the registers can.
@@ -11,9 +11,9 @@ pub(crate) const SNAPSHOT_BYTES_MAX: u64 = 2 << 30;
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// What was begun.
-pub(crate) enum Begun {
+pub(crate) enum Begun<D: Disk> {
     /// Work for the disk.
-    Job(Box<SnapshotJob<RealDisk>>),
+    Job(Box<SnapshotJob<D>>),
     /// What came from another voter isn't wanted any more: what there is is as new.
     Useless(Snapshot),
     /// There is nothing to do.
@@ -24,15 +24,15 @@ pub(crate) enum Begun {
 pub(crate) enum Kept {
     /// The log may be trimmed up to here.
     Trim(Slot),
-    /// What came from another voter is durable; or not, and nothing is left of it.
+    /// What came from another voter is durable; or is damaged, and nothing is left of it.
     Received(Snapshot, bool),
-    /// There was no room for it.
-    NoRoom,
+    /// There was no room for it, or for this one, which came from another voter. Nothing is left of it.
+    NoRoom(Option<Snapshot>),
 }
 
 /// The snapshots, and what is under way with them.
-pub(crate) struct Keeper {
-    snapshots: Snapshots<RealDisk>,
+pub(crate) struct Keeper<D: Disk> {
+    snapshots: Snapshots<D>,
     /// After how many slots one is taken, at most.
     slots_max: u64,
     /// Up to where the last was begun.
@@ -47,9 +47,9 @@ pub(crate) struct Keeper {
     loaded: Option<Loaded>,
 }
 
-impl Keeper {
+impl<D: Disk> Keeper<D> {
     /// Takes one after every `slots_max` slots, or before the log is full.
-    pub(crate) fn new(snapshots: Snapshots<RealDisk>, slots_max: u64) -> Self {
+    pub(crate) fn new(snapshots: Snapshots<D>, slots_max: u64) -> Self {
         Self {
             last: snapshots
                 .newest()
@@ -82,7 +82,7 @@ impl Keeper {
         applied: Slot,
         crowded: bool,
         save: impl FnOnce() -> Vec<u8>,
-    ) -> Result<Begun, SnapshotError> {
+    ) -> Result<Begun<D>, SnapshotError> {
         if self.is_busy {
             return Ok(Begun::Nothing);
         }
@@ -106,7 +106,7 @@ impl Keeper {
     }
 
     /// Takes what came of the work.
-    pub(crate) fn finish(&mut self, done: SnapshotDone<RealDisk>) -> Result<Kept, SnapshotError> {
+    pub(crate) fn finish(&mut self, done: SnapshotDone<D>) -> Result<Kept, SnapshotError> {
         self.is_busy = false;
         let installing = self.installing.take();
         Ok(match (self.snapshots.finish(done)?, installing) {
@@ -116,13 +116,11 @@ impl Keeper {
                 self.loaded = Some(loaded);
                 Kept::Received(snapshot, true)
             }
-            (Finished::Damaged(_) | Finished::NoRoom(_), Some(snapshot)) => {
-                Kept::Received(snapshot, false)
-            }
-            (Finished::Damaged(_) | Finished::NoRoom(_), None) => {
+            (Finished::Damaged(snapshot), _) => Kept::Received(snapshot, false),
+            (Finished::NoRoom(_), came) => {
                 // To be tried again, though nothing is applied meanwhile: it may be that nothing is taken on without it.
                 self.last = self.newest().unwrap_or(Slot::NONE);
-                Kept::NoRoom
+                Kept::NoRoom(came)
             }
         })
     }
@@ -132,6 +130,11 @@ impl Keeper {
         let loaded = self.loaded.take_if(|loaded| loaded.snapshot == snapshot)?;
         self.last = snapshot.through;
         Some(loaded.content)
+    }
+
+    /// Nobody asks for it any more: what there is went further while it came.
+    pub(crate) fn forget_loaded(&mut self) {
+        self.loaded = None;
     }
 
     /// A piece of the snapshot that is asked for, or of the newest.

@@ -12,10 +12,10 @@ use quinn::{
     ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use ring::{digest, hmac};
-use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
+use rustls::pki_types::CertificateDer;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{RootCertStore, ServerConfig as TlsServerConfig};
 
@@ -41,6 +41,9 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_millis(5);
 
 /// What the other side may have under way to us on one stream, and we to it. More waits, or is dropped, where it came from.
 const WINDOW_BYTES: u32 = 8 << 20;
+
+/// And who comes, on all streams together, before it is known who that is: a hello, and what follows it at once.
+const ARRIVAL_WINDOW_BYTES: u32 = 16 << 10;
 
 /// What a connection's round trip is taken for until it is known.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -139,7 +142,7 @@ pub fn dialling(credentials: &Credentials) -> Result<ClientConfig, TransportErro
         Role::Node(_) => SILENCE_MS,
         Role::Client => CLIENT_SILENCE_MS,
     };
-    config.transport_config(Arc::new(transport(silence_ms)));
+    config.transport_config(Arc::new(transport(silence_ms, WINDOW_BYTES)));
     Ok(config)
 }
 
@@ -170,7 +173,7 @@ pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<Endpoint
     let mut server = ServerConfig::with_crypto(Arc::new(
         QuicServerConfig::try_from(config).map_err(unusable)?,
     ));
-    server.transport_config(Arc::new(transport(SILENCE_MS)));
+    server.transport_config(Arc::new(transport(SILENCE_MS, ARRIVAL_WINDOW_BYTES)));
     // The key is the node's from one life to the next: whoever still speaks to an earlier life is told so at once.
     let mut seed = digest::Context::new(&digest::SHA256);
     seed.update(b"sprag reset");
@@ -183,25 +186,19 @@ pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<Endpoint
         .map_err(|error| TransportError::Address { address, error })
 }
 
-/// Whether the other side of `connection` has proved to be `role`.
-pub fn is_proven(connection: &Connection, role: Role, credentials: &Credentials) -> bool {
-    let Some(identity) = connection.peer_identity() else {
-        return false;
-    };
-    let Ok(certificates) = identity.downcast::<Vec<CertificateDer<'static>>>() else {
-        return false;
-    };
-    let parsed = certificates
-        .first()
-        .and_then(|certificate| ParsedCertificate::try_from(certificate).ok());
-    let name = ServerName::try_from(role.name(credentials.cluster));
-    match (parsed, name) {
-        (Some(parsed), Ok(name)) => verify_server_name(&parsed, &name).is_ok(),
-        _ => false,
-    }
+/// Who the other side of `connection` has proved to be; none: nobody that has a place in this cluster.
+pub(crate) fn proven(connection: &Connection, credentials: &Credentials) -> Option<Role> {
+    let identity = connection.peer_identity()?;
+    let certificates = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    credentials.role_of(certificates.first()?)
 }
 
-fn transport(silence_ms: u32) -> TransportConfig {
+/// It is known who is at the other side of `connection`, which came here: it may say as much as others.
+pub(crate) fn widen(connection: &Connection) {
+    connection.set_receive_window(VarInt::from_u32(WINDOW_BYTES));
+}
+
+fn transport(silence_ms: u32, receive_window: u32) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let window = VarInt::from_u32(WINDOW_BYTES);
     let mut acknowledging = AckFrequencyConfig::default();
@@ -216,7 +213,7 @@ fn transport(silence_ms: u32) -> TransportConfig {
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(1))
         .stream_receive_window(window)
-        .receive_window(window)
+        .receive_window(VarInt::from_u32(receive_window))
         .send_window(WINDOW_BYTES.into())
         .datagram_receive_buffer_size(None);
     transport

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sprag_net::ClientError;
 use support::load::Load;
@@ -109,6 +109,21 @@ fn a_node_told_to_stop_answers_what_it_has_taken_on_and_ends_without_an_error() 
     load.end(&cluster);
 }
 
+/// While a snapshot is saved, and more comes all the time.
+#[test]
+fn a_node_that_always_has_something_to_sync_hears_that_it_is_to_stop() {
+    let mut cluster = Cluster::with(3, &["--snapshot-slots", "1"]);
+    cluster.start_all();
+    let load = Load::start(64, cluster.maker(&cluster.certificates(), SHORT));
+    for node in 1..=3 {
+        load.wait_for(5);
+        assert!(cluster.terminate(node).success());
+        cluster.start(node);
+    }
+    load.wait_for(5);
+    load.end(&cluster);
+}
+
 #[test]
 fn a_node_whose_disk_was_lost_has_no_vote_and_says_so() {
     let mut cluster = Cluster::started(3);
@@ -165,37 +180,41 @@ fn a_log_that_is_trimmed_is_never_full_and_who_was_away_begins_with_a_snapshot()
 }
 
 #[test]
-fn a_log_that_is_nearly_full_takes_nothing_more_and_loses_nothing() {
-    let more = ["--slots", "800"];
+fn nodes_without_room_for_a_snapshot_take_nothing_more_in_time_and_go_on_once_there_is_room() {
+    let more = ["--slots", "800", "--snapshot-slots", "200"];
     let mut cluster = Cluster::with(3, &more);
     cluster.start_all();
-    let value = block_on(async {
-        let client = cluster.client_with(&cluster.certificates(), PATIENCE);
+    // A segment has 16 MiB.
+    for node in 1..=3 {
+        cluster.bound_files(node, Some(17 << 20));
+    }
+    block_on(async {
+        let client = cluster.client();
+        for key in 0..20 {
+            put(&client, &[b'k', key], &vec![key; 1 << 20]).await;
+        }
         let mut done = 0_u64;
-        loop {
+        let words = loop {
             match client.put(b"key", &(done + 1).to_le_bytes()).await {
                 Ok(_) => done += 1,
                 Err(ClientError::Unknown(_)) => {}
-                Err(error) => {
-                    let words = error.to_string();
-                    assert!(
-                        words.starts_with("not done: the log is nearly full"),
-                        "{words}"
-                    );
-                    return done;
-                }
+                Err(error) => break error.to_string(),
             }
+        };
+        let expected = "not done: the log is nearly full";
+        assert!(words.starts_with(expected), "{words}");
+        for node in 1..=3 {
+            cluster.bound_files(node, None);
         }
-    });
-    for node in 1..=3 {
-        cluster.kill(node);
-    }
-    cluster.more = vec!["--slots".to_owned(), "8000".to_owned()];
-    cluster.start_all();
-    block_on(async {
-        let found = cluster.client().get(b"key").await.unwrap().unwrap();
+        let given_up = Instant::now() + PATIENCE;
+        while let Err(error) = client.put(b"more", b"value").await {
+            assert!(Instant::now() < given_up, "{error}");
+        }
+        let found = client.get(b"key").await.unwrap().unwrap();
         let found = u64::from_le_bytes(found.value[..].try_into().unwrap());
-        assert!(found == value || found == value + 1);
-        assert!(put(&cluster.client(), b"key", b"more").await > value);
+        assert!(found == done || found == done + 1);
+        let found = client.get(&[b'k', 7]).await.unwrap().unwrap();
+        assert!(found.value == vec![7; 1 << 20]);
     });
+    assert!(!snapshots(&cluster, 1).is_empty());
 }

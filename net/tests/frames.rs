@@ -22,8 +22,39 @@ fn ballot() -> impl Strategy<Value = Ballot> {
     })
 }
 
+/// The last slot that there is.
+const SLOT_MAX: u64 = 1 << 62;
+
+/// How far above what is decided a promise may say something.
+const SLOTS_MAX: u64 = 1 << 21;
+
 fn slot() -> impl Strategy<Value = Slot> {
-    any::<u64>().prop_map(Slot)
+    (0..=SLOT_MAX).prop_map(Slot)
+}
+
+/// A promise as a voter makes it.
+fn promise() -> impl Strategy<Value = Message> {
+    let near = (0..=SLOTS_MAX).prop_map(Slot);
+    (
+        ballot(),
+        slot(),
+        vec((near, answer()), 0..10),
+        option::of(1..100_u64),
+        slot(),
+    )
+        .prop_map(|(ballot, from, answers, next, decided)| {
+            let from = Slot(from.0 - 100.min(from.0));
+            let answers = answers.into_iter();
+            Message::Promise {
+                ballot,
+                from,
+                answers: answers
+                    .map(|(near, answer)| (Slot(decided.0 + near.0), answer))
+                    .collect(),
+                next: next.map(|next| Slot(from.0 + next)),
+                decided,
+            }
+        })
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
@@ -52,20 +83,7 @@ fn message() -> impl Strategy<Value = Message> {
         ballot().prop_map(|ballot| Message::Canvass { ballot }),
         ballot().prop_map(|ballot| Message::Aye { ballot }),
         (ballot(), slot()).prop_map(|(ballot, from)| Message::Prepare { ballot, from }),
-        (
-            ballot(),
-            slot(),
-            vec((slot(), answer()), 0..10),
-            option::of(slot()),
-            slot()
-        )
-            .prop_map(|(ballot, from, answers, next, decided)| Message::Promise {
-                ballot,
-                from,
-                answers,
-                next,
-                decided,
-            }),
+        promise(),
         (ballot(), slot(), entry(), slot()).prop_map(|(ballot, slot, entry, decided)| {
             Message::Accept {
                 ballot,
@@ -209,6 +227,118 @@ fn fields_and_kinds_of_a_later_version_are_passed_over() {
     // A kind 200.
     let frame = PeerFrame::decode(&[0xc2, 0x0c, 0][..]).unwrap();
     assert_eq!(frame.kind, None);
+}
+
+/// What becomes of a message on its way.
+fn told(message: &Message) -> Result<Message, FrameError> {
+    decode(encode(message).kind.unwrap())
+}
+
+#[test]
+fn a_slot_that_can_t_be_is_refused_with_its_bound_in_whatever_message() {
+    let ballot = Ballot {
+        round: 1,
+        voter: Voter {
+            node: NodeId(2),
+            disk: DiskId(9),
+        },
+    };
+    let snapshot = |through| Snapshot {
+        through,
+        bytes: 0,
+        checksum: 0,
+    };
+    let messages = |slot: Slot| {
+        [
+            Message::Prepare { ballot, from: slot },
+            Message::Accept {
+                ballot,
+                slot,
+                entry: Entry::Noop,
+                decided: Slot(0),
+            },
+            Message::Accept {
+                ballot,
+                slot: Slot(1),
+                entry: Entry::Noop,
+                decided: slot,
+            },
+            Message::Accepted { ballot, slot },
+            Message::Commit {
+                ballot,
+                decided: slot,
+            },
+            Message::Beat {
+                ballot,
+                decided: slot,
+            },
+            Message::Fetch { from: slot },
+            Message::Entries {
+                from: slot,
+                entries: Vec::new(),
+            },
+            Message::FetchChunk {
+                snapshot: snapshot(slot),
+                offset: 0,
+            },
+            Message::Chunk {
+                snapshot: snapshot(slot),
+                offset: 0,
+                bytes: [].into(),
+            },
+        ]
+    };
+    for message in messages(Slot(SLOT_MAX)) {
+        assert_eq!(told(&message), Ok(message));
+    }
+    for slot in [SLOT_MAX + 1, u64::MAX] {
+        for message in messages(Slot(slot)) {
+            let error = told(&message).unwrap_err();
+            let expected = format!("{slot}, of at most {SLOT_MAX}");
+            assert!(
+                error.to_string().ends_with(&expected),
+                "{message:?}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_promise_says_nothing_of_slots_in_which_nobody_can_have_accepted_anything() {
+    let promise = |from, slot, next: Option<u64>, decided| Message::Promise {
+        ballot: Ballot {
+            round: 1,
+            voter: Voter {
+                node: NodeId(2),
+                disk: DiskId(9),
+            },
+        },
+        from: Slot(from),
+        answers: vec![(Slot(slot), Answer::Never)],
+        next: next.map(Slot),
+        decided: Slot(decided),
+    };
+    for message in [
+        promise(1, SLOTS_MAX, None, 0),
+        promise(1, 7 + SLOTS_MAX, Some(2), 7),
+        promise(9, SLOT_MAX, None, SLOT_MAX),
+    ] {
+        assert_eq!(told(&message), Ok(message));
+    }
+    for (message, expected) in [
+        (promise(1, u64::MAX, None, 0), "of at most 2097152"),
+        (promise(1, SLOTS_MAX + 1, None, 0), "of at most 2097152"),
+        (promise(1, SLOTS_MAX + 8, None, 7), "of at most 2097159"),
+        (promise(1, 1, Some(1), 0), "a next page after its own"),
+        (promise(9, 9, Some(2), 0), "a next page after its own"),
+        (
+            promise(1, 1, Some(u64::MAX), 0),
+            "of at most 4611686018427387904",
+        ),
+    ] {
+        let error = told(&message).unwrap_err().to_string();
+        assert!(error.ends_with(expected), "{message:?}: {error}");
+    }
 }
 
 #[test]

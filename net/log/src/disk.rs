@@ -44,7 +44,8 @@ pub trait Disk: Clone {
     /// Makes all that was created, renamed and removed durable.
     ///
     /// # Errors
-    /// Whatever the disk says. Which of the changes are durable is then unknown.
+    /// Whatever the disk says. Which of the changes are durable is then unknown. Where several threads may sync, each is told,
+    /// since it may be its own change that was lost.
     fn sync_directory(&self) -> Result<(), DiskError>;
 }
 

@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation};
 
@@ -17,6 +17,22 @@ struct Directory {
     path: PathBuf,
     /// Holds the lock, and is what is synced.
     handle: File,
+    syncs: Syncs,
+}
+
+/// The syncs of a directory, by whichever thread: one at a time, and none after one that failed. The system tells of a failure
+/// once, to whoever asks first; another, whose change it was, would be told that all went well.
+#[derive(Debug, Default)]
+struct Syncs(Mutex<Option<DiskError>>);
+
+impl Syncs {
+    fn run(&self, sync: impl FnOnce() -> Result<(), DiskError>) -> Result<(), DiskError> {
+        let mut failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*failed {
+            Some(error) => Err(error.clone()),
+            None => sync().inspect_err(|error| *failed = Some(error.clone())),
+        }
+    }
 }
 
 /// A file in a [`RealDisk`].
@@ -58,7 +74,13 @@ impl RealDisk {
             Err(TryLockError::Error(error)) => return Err(wrap(Operation::Lock, &error)),
         }
         let path = path.to_path_buf();
-        Ok(RealDisk(Arc::new(Directory { path, handle })))
+        let syncs = Syncs::default();
+        let directory = Directory {
+            path,
+            handle,
+            syncs,
+        };
+        Ok(RealDisk(Arc::new(directory)))
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
@@ -131,8 +153,10 @@ impl Disk for RealDisk {
     }
 
     fn sync_directory(&self) -> Result<(), DiskError> {
-        let synced = self.0.handle.sync_all();
-        synced.map_err(|error| self.error(Operation::SyncDirectory, "", &error))
+        self.0.syncs.run(|| {
+            let synced = self.0.handle.sync_all();
+            synced.map_err(|error| self.error(Operation::SyncDirectory, "", &error))
+        })
     }
 }
 
@@ -205,5 +229,20 @@ fn fault(error: &io::Error) -> Fault {
             let number = error.raw_os_error();
             number.map_or(Fault::EIO, |code| Fault::Io { code })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_could_not_be_synced_once_never_is_whoever_asks() {
+        let syncs = Syncs::default();
+        let error = DiskError::new(Operation::SyncDirectory, "", Fault::Io { code: EIO });
+        assert_eq!(syncs.run(|| Ok(())), Ok(()));
+        assert_eq!(syncs.run(|| Err(error.clone())), Err(error.clone()));
+        // The system has told of it, and would say that all is well now.
+        assert_eq!(syncs.run(|| Ok(())), Err(error));
     }
 }

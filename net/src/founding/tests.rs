@@ -135,10 +135,53 @@ fn nodes_bound_to_different_voters_never_found() {
     second.hear(&renewed).unwrap();
     first.hear(&third).unwrap();
     let error = first.hear(&second).unwrap_err();
-    assert!(matches!(error, FoundingError::Torn { of: 2 }), "{error}");
+    assert!(
+        matches!(error, FoundingError::Torn { of: 2, .. }),
+        "{error}"
+    );
+    let words = error.to_string();
+    let (theirs, own) = (second.founding.bound.clone(), first.founding.bound.clone());
+    for voters in [theirs, own] {
+        assert!(words.contains(&Voters(voters).to_string()), "{words}");
+    }
     for node in [&first, &second] {
         assert_eq!(node.founding.voters(), None);
     }
+}
+
+#[test]
+fn nodes_that_are_told_of_different_nodes_never_found_and_name_both_lists() {
+    let mut first = Node::new(1, 1);
+    let me = voter(2, 2);
+    first.founding =
+        Founding::open(&first.disk, CLUSTER, first.me, [NodeId(2)].into_iter()).unwrap();
+    first.hear_words(me, &[]).unwrap();
+    assert!(first.is_bound());
+    let mut second = Node::new(2, 2);
+    let error = second.hear(&first).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "node 1 founds a cluster of nodes 1, 2, and this node is told of one of nodes 1, 2, 3; start both with the same nodes"
+    );
+    assert!(!second.is_bound());
+    assert_eq!(first.founding.voters(), None);
+}
+
+#[test]
+fn only_voters_that_a_node_is_bound_to_can_agree() {
+    let [mut first, second, third] = three();
+    first.hear(&second).unwrap();
+    first.hear(&third).unwrap();
+    let bound = first.founding.bound.clone();
+    let stranger = voter(9, 9);
+    let renewed = voter(2, 999);
+    for other in [stranger, renewed, third.me] {
+        first.hear_words(other, &bound).unwrap();
+        assert_eq!(first.founding.voters(), None);
+    }
+    assert_eq!(first.founding.agreed.len(), 1);
+    first.hear_words(second.me, &bound).unwrap();
+    assert!(first.founding.voters().is_some());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 )]
 
 pub mod load;
+pub mod raw;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -105,6 +106,25 @@ impl Cluster {
         command
     }
 
+    /// Has a node that runs make no file longer than that, as on a disk that is full; `None`: of any length.
+    pub fn bound_files(&self, node: u16, bytes: Option<u64>) {
+        let limit = libc::rlimit {
+            rlim_cur: bytes.unwrap_or(libc::RLIM_INFINITY),
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        let pid = self.pid(node).cast_signed();
+        // SAFETY: the limit lives as long as the call, and what was before isn't asked for.
+        let bound = unsafe {
+            libc::prlimit(
+                pid,
+                libc::RLIMIT_FSIZE,
+                &raw const limit,
+                std::ptr::null_mut(),
+            )
+        };
+        assert_eq!(bound, 0);
+    }
+
     /// Kills a node, with no chance to do anything.
     pub fn kill(&mut self, node: u16) {
         let mut child = self.take(node);
@@ -185,10 +205,12 @@ impl Drop for Cluster {
 
 /// The child is killed when the thread that starts it ends, however that comes.
 pub fn die_with_this(command: &mut Command) -> &mut Command {
-    // SAFETY: between fork and exec it calls nothing but prctl, which is safe there.
+    // SAFETY: between fork and exec it calls nothing but prctl and signal, which are safe there.
     unsafe {
         command.pre_exec(|| {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            // What is too long for a file is an error, and no death.
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             Ok(())
         })
     }

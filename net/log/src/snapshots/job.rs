@@ -10,8 +10,8 @@ use crate::snapshots::file::{self, Header, INCOMING, NEW, Stored};
 /// Work for the disk, from [`begin_save`](crate::Snapshots::begin_save) or
 /// [`begin_install`](crate::Snapshots::begin_install).
 ///
-/// Not at the same time as an [`UpkeepJob`](crate::UpkeepJob) of the same directory: both sync it, and one might take the
-/// other's error.
+/// At the same time as an [`UpkeepJob`](crate::UpkeepJob) of the same directory only on a disk that tells both when that can't be
+/// synced, as [`Disk::sync_directory`] asks for: an append does the upkeep itself where the next segment isn't ready.
 pub struct SnapshotJob<D: Disk> {
     pub(crate) disk: D,
     pub(crate) cluster: ClusterId,
