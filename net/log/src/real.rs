@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_directory_that_could_not_be_synced_once_never_is_whoever_asks() {
         let syncs = Syncs::default();
-        let error = DiskError::new(Operation::SyncDirectory, "", Fault::Io { code: EIO });
+        let error = DiskError::new(Operation::SyncDirectory, "", Fault::EIO);
         assert_eq!(syncs.run(|| Ok(())), Ok(()));
         assert_eq!(syncs.run(|| Err(error.clone())), Err(error.clone()));
         // The system has told of it, and would say that all is well now.
