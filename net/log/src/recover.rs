@@ -98,9 +98,14 @@ impl<D: Disk> Opening<D> {
         let mut useless: Vec<u64> = useless.chain(misshapen.iter().copied()).collect();
         useless.sort_unstable();
         // From the last on, each durably before the next: one that comes back alone would look as if the one before it was lost.
-        for generation in useless.into_iter().rev() {
+        useless.reverse();
+        let is_bug = useless.len() > 1 && planted(Bug::UselessRemovedFromTheFirst);
+        if is_bug {
+            useless.reverse();
+        }
+        for generation in useless {
             self.disk.remove(&segment::name(generation))?;
-            if generation > verdict.end.0 {
+            if generation > verdict.end.0 && !is_bug {
                 self.disk.sync_directory()?;
             }
         }

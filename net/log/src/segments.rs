@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::iter;
 
 use sprag_paxos::Slot;
+use sprag_paxos::simulation::{Bug, planted};
 
 use crate::bytes::{UNIT, checksum};
 use crate::cell::{CELL, Cell, Origin};
@@ -167,8 +168,12 @@ impl<F: DiskFile> Segments<F> {
         let start = (batch.first / UNIT_LINES) as usize * UNIT;
         let end = count.div_ceil(UNIT_LINES) as usize * UNIT;
         // The front first: a body that lands on it stays there, and tells that it went astray.
-        file.write(start as u64, &self.header[start..end])?;
-        file.write(u64::from(self.line) * CELL as u64, &self.bytes)?;
+        let written = file
+            .write(start as u64, &self.header[start..end])
+            .and_then(|()| file.write(u64::from(self.line) * CELL as u64, &self.bytes));
+        if written.is_err() && !planted(Bug::WriteErrorIgnored) {
+            written?;
+        }
         self.line += (length / CELL) as u32;
         Ok(count - batch.first)
     }

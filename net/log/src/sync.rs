@@ -73,8 +73,14 @@ impl<F: DiskFile> SyncJob<F> {
                 once
             }
         };
+        let several = self.covered.len().saturating_sub(1);
+        let skipped = if several > 0 && planted(Bug::OnlyTheLastSegmentSynced) {
+            several
+        } else {
+            0
+        };
         SyncDone {
-            result: self.covered.iter().try_for_each(sync),
+            result: self.covered.iter().skip(skipped).try_for_each(sync),
             covered: self.covered,
             position: self.position,
         }

@@ -244,6 +244,9 @@ impl Replica {
         }
         if bytes + waiting > max {
             reach(Mark::Overloaded);
+            if planted(Bug::RefusedAndProposed) {
+                leading.pending.push(command);
+            }
             return Err(ProposeError::Overloaded { waiting, max });
         }
         Ok(leading.pending.push(command))

@@ -1,10 +1,12 @@
 //! What a node's host does: it feeds the voter and carries out its effects one by one. Between any two it may die, or
 //! stand still. What it does with its disk is in `storage`.
 
+use sprag_paxos::simulation::{Bug, planted};
 use sprag_paxos::{Effect, Entry, Message, NodeId, ProposeError, RoleName, Voter};
 
 use crate::ask::Reply;
 use crate::chance::Chance;
+use crate::command::CallNumber;
 use crate::fault::Class;
 use crate::invariant::{Broken, Fact};
 use crate::node::{Input, Life, Node, Tick};
@@ -69,22 +71,36 @@ impl World {
                 is_durable,
             } => executor.received(now_ns, snapshot, is_durable),
             Input::Tick => executor.tick(now_ns),
-            Input::Request { call, bytes } => match executor.propose(now_ns, &bytes) {
-                Ok(number) => {
-                    life.waiting.insert(call, number);
-                }
-                Err(error) => {
-                    let leader = match error {
-                        ProposeError::NotLeader { leader } => leader,
-                        ProposeError::Overloaded { .. } | ProposeError::TooLarge { .. } => {
-                            Some(NodeId(node as u16))
-                        }
-                    };
-                    self.reply(node, call, Reply::NotDone { leader });
-                }
-            },
+            Input::Request { call, bytes } => self.request(node, now_ns, call, &bytes),
         }
         self.notice_role(node);
+    }
+
+    /// A client asks.
+    fn request(&mut self, node: usize, now_ns: u64, call: CallNumber, bytes: &[u8]) {
+        let Some(life) = &mut self.nodes[node].life else {
+            return;
+        };
+        if let Some(outcome) = life.machine.peek(bytes)
+            && life.role == RoleName::Leader
+            && planted(Bug::ReadNotThroughTheLog)
+        {
+            return self.reply(node, call, Reply::Done(outcome));
+        }
+        match life.executor.propose(now_ns, bytes) {
+            Ok(number) => {
+                life.waiting.insert(call, number);
+            }
+            Err(error) => {
+                let leader = match error {
+                    ProposeError::NotLeader { leader } => leader,
+                    ProposeError::Overloaded { .. } | ProposeError::TooLarge { .. } => {
+                        Some(NodeId(node as u16))
+                    }
+                };
+                self.reply(node, call, Reply::NotDone { leader });
+            }
+        }
     }
 
     /// Sees what the voter is doing by now. Who has come to stand or to lead may not get far, and hear what

@@ -6,7 +6,7 @@ use sprag_paxos::{Entry, Slot, commands};
 
 use crate::chance::mix;
 use crate::command::{CallNumber, Command, Operation, Outcome};
-use crate::history::{Cell, Issuer, Model, NextToken, Register};
+use crate::history::{Cell, Issuer, Model, NextToken, Register, RegisterOperation};
 
 /// A machine's state after some slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,13 @@ impl Machine {
         commands
             .map(|command| (command.call, self.run(&command)))
             .collect()
+    }
+
+    /// For a planted bug only: what a command would be told now that only reads; `None` of any other.
+    pub(crate) fn peek(&self, bytes: &[u8]) -> Option<Outcome> {
+        let command = Command::decode(bytes)?;
+        let operation = Operation::Register(RegisterOperation::Get);
+        (command.operation == operation).then(|| self.clone().run(&command))
     }
 
     fn run(&mut self, command: &Command) -> Outcome {

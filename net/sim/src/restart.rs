@@ -196,7 +196,11 @@ fn machine_of(replica: &Replica, loaded: Option<&Loaded>) -> Machine {
     let mut machine = loaded
         .map(|loaded| Machine::restore(&loaded.content))
         .unwrap_or_default();
-    for slot in machine.applied().0 + 1..=replica.decided().0 {
+    let mut applied = machine.applied().0;
+    if applied > 0 && planted(Bug::AppliedAgainAfterASnapshot) {
+        applied -= 1;
+    }
+    for slot in applied + 1..=replica.decided().0 {
         if let Some(entry) = replica.decided_entry(Slot(slot)) {
             machine.apply(entry);
         }

@@ -1,7 +1,7 @@
 //! A node and its disk: what it writes and syncs, and what it does when the disk refuses.
 
 use sprag_log::LogError;
-use sprag_paxos::simulation::{Mark, reach};
+use sprag_paxos::simulation::{Bug, Mark, planted, reach};
 use sprag_paxos::{NodeId, Record, Ticket};
 
 use crate::fault::Class;
@@ -70,7 +70,9 @@ impl World {
             Err(LogError::DiskFull(_)) => {
                 reach(Mark::DiskFull);
                 // Somebody may free some.
-                if !std::mem::replace(&mut life.tries_again, true) {
+                if !std::mem::replace(&mut life.tries_again, true)
+                    && !planted(Bug::FullDiskNotAskedAgain)
+                {
                     self.due_after(ROOM_AGAIN_NS, node, Due::RoomAgain);
                 }
             }

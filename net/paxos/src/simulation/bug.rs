@@ -79,6 +79,12 @@ named! {
     RecycledRecordTaken = "recycled-record-taken",
     /// A sync that failed is tried again.
     SyncRetried = "sync-retried",
+    /// A write that the disk refused, or took only a part of, counts as done.
+    WriteErrorIgnored = "write-error-ignored",
+    /// Of what was appended to several segments, only the last of them is synced.
+    OnlyTheLastSegmentSynced = "only-the-last-segment-synced",
+    /// Segments of no more use are removed from the first on, and only then is it durable.
+    UselessRemovedFromTheFirst = "useless-removed-from-the-first",
     /// Segments are given back before it is durable that they are no longer needed.
     TrimBeforeSync = "trim-before-sync",
     /// A snapshot counts as durable before it is durable that there is one of its name.
@@ -119,6 +125,14 @@ named! {
     FetchSkipsTheTrimmed = "fetch-skips-the-trimmed",
     /// A leader that asks to accept what is trimmed gets no answer.
     AcceptOfTrimmedNotAnswered = "accept-of-trimmed-not-answered",
+    /// What a snapshot holds already is applied again at a start.
+    AppliedAgainAfterASnapshot = "applied-again-after-a-snapshot",
+    /// A leader answers from its own state what is only read.
+    ReadNotThroughTheLog = "read-not-through-the-log",
+    /// What is refused as too much is proposed nevertheless.
+    RefusedAndProposed = "refused-and-proposed",
+    /// A disk that had no room is never asked again.
+    FullDiskNotAskedAgain = "full-disk-not-asked-again",
     /// A node votes whatever disk it has.
     StrangerCounted = "stranger-counted",
     /// A node that lost its disk votes on as if it remembered.
