@@ -23,12 +23,15 @@ use connections::{Connections, Refused};
 /// How long after nothing was done it is asked for again: the first time, and at most.
 const BACKOFF_MS: (u64, u64) = (5, 200);
 
+/// How long an operation may take: at least, and at most.
+const TIMEOUTS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_hours(24));
+
 /// How a client is set up.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// The nodes, and where each is: an address, or a name and a port.
     pub nodes: BTreeMap<NodeId, String>,
-    /// How long an operation may take, all tries together.
+    /// How long an operation may take, all tries together: 1 ms to a day.
     pub timeout: Duration,
 }
 
@@ -39,6 +42,16 @@ pub enum ClientOptionsError {
     /// No nodes.
     #[error("nodes: none given; name at least one node of the cluster, better all")]
     NoNodes,
+    /// No operation could be done in that time, or nobody would wait for it.
+    #[error("timeout: {given:?}, must be {least:?} to {most:?}")]
+    Timeout {
+        /// How long one may take.
+        given: Duration,
+        /// The shortest that will do.
+        least: Duration,
+        /// The longest that there may be.
+        most: Duration,
+    },
     /// The certificates can't be used.
     #[error(transparent)]
     Transport(#[from] TransportError),
@@ -111,6 +124,10 @@ impl Client {
         let Some((first, _)) = options.nodes.first_key_value() else {
             return Err(ClientOptionsError::NoNodes);
         };
+        let (given, (least, most)) = (options.timeout, TIMEOUTS);
+        if !(least..=most).contains(&given) {
+            return Err(ClientOptionsError::Timeout { given, least, most });
+        }
         let state = State {
             leader: *first,
             seeds: Rng::with_seed(random()?),

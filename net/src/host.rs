@@ -21,7 +21,7 @@ use crate::links::Links;
 use crate::machine::{OPERATION_BYTES_MAX, Registers};
 use crate::options::NodeError;
 use crate::session::Asker;
-use crate::snapshots::{Begun, Keeper, Kept};
+use crate::snapshots::{Begun, Keeper, Kept, Received};
 use crate::wire::{Command, NotDone, Outcome, Unknown};
 
 /// Which part of the log is kept for what is under way when it is nearly full: an eighth.
@@ -55,6 +55,8 @@ pub(crate) struct Host<D: Disk> {
     keeper: Keeper<D>,
     /// What there was no room in for what is to be written.
     full: Option<Full>,
+    /// There was no room for a piece of a snapshot since that was last asked.
+    has_refused: bool,
     /// Tells the commands of this life from those of another.
     life: u64,
     /// How many commands it was given in this life.
@@ -150,6 +152,7 @@ impl<D: Disk> Host<D> {
             applied,
             keeper,
             full: None,
+            has_refused: false,
             life,
             commands: 0,
             waiting: BTreeMap::new(),
@@ -169,15 +172,24 @@ impl<D: Disk> Host<D> {
         Ok(host)
     }
 
-    /// A message came from another voter.
-    pub(crate) fn step(&mut self, from: Voter, message: Message) {
-        // Who was away is asked to accept what its log has no place for yet. That is as good as lost: it catches up first.
-        let trimmed = self.executor.replica().trimmed();
-        let last = trimmed.0 + self.log_options.slots_max as u64;
-        if matches!(&message, Message::Accept { slot, .. } if slot.0 > last) {
-            return;
+    /// A message came from another voter. What there is no place for is as good as lost: an acceptance that the log can't hold
+    /// yet, and a piece of a snapshot unless the disk `may_have_room` for that.
+    pub(crate) fn step(&mut self, from: Voter, message: Message, may_have_room: bool) {
+        let has_place = match &message {
+            Message::Accept { slot, .. } => self.has_place(*slot),
+            Message::Chunk { .. } => may_have_room,
+            _ => true,
+        };
+        if has_place {
+            self.executor.step(since(self.start), from, message);
         }
-        self.executor.step(since(self.start), from, message);
+    }
+
+    /// Whether what comes for `slot` can be written, now or soon. What can't is neither taken nor asked for: it would wait in
+    /// memory, and more of it for as long as there is no room.
+    fn has_place(&self, slot: Slot) -> bool {
+        let trimmed = self.executor.replica().trimmed();
+        self.full.is_none() && slot.0 <= trimmed.0 + self.log_options.slots_max as u64
     }
 
     /// Time has passed, if the voter waits for that.
@@ -336,6 +348,10 @@ impl<D: Disk> Host<D> {
             Effect::Persist { ticket, record } => {
                 self.store.persist(ticket, record)?;
             }
+            Effect::Send {
+                message: Message::Fetch { from },
+                ..
+            } if !self.has_place(from) => {}
             Effect::Send { to, message } => {
                 links.send(to, &message);
                 self.has_sent = true;
@@ -352,7 +368,9 @@ impl<D: Disk> Host<D> {
                 offset,
                 bytes,
             } => {
-                if !self.keeper.receive(snapshot, offset, &bytes)? {
+                let received = self.keeper.receive(snapshot, offset, &bytes)?;
+                self.has_refused |= received == Received::NoRoom;
+                if received != Received::Kept {
                     self.executor.received(since(self.start), snapshot, false);
                 }
             }
@@ -393,6 +411,11 @@ impl<D: Disk> Host<D> {
     /// Whether something left since this was last asked.
     pub(crate) fn take_has_sent(&mut self) -> bool {
         std::mem::take(&mut self.has_sent)
+    }
+
+    /// Whether there was no room for a piece of a snapshot since this was last asked.
+    pub(crate) fn take_has_refused(&mut self) -> bool {
+        std::mem::take(&mut self.has_refused)
     }
 
     /// Whether something waits for a sync that hasn't begun; where the disk had no room for it, whether that is to be tried again

@@ -66,8 +66,13 @@ impl Inbox {
         let Ok(room) = self.room.acquire_many(bytes).await else {
             return false;
         };
+        // Whoever goes while it waits for a place gives its room back.
+        let Ok(place) = self.sender.reserve().await else {
+            return false;
+        };
         room.forget();
-        self.sender.send((bytes, input)).await.is_ok()
+        place.send((bytes, input));
+        true
     }
 
     /// The same, where that ends a connection.
@@ -142,5 +147,24 @@ mod tests {
         assert!(inputs.take_more(&mut taken));
         assert_eq!(taken.len(), 5);
         assert!(!inputs.take_more(&mut taken));
+    }
+
+    #[test]
+    fn who_goes_while_it_waits_for_a_place_takes_no_room_with_it() {
+        let mut context = Context::from_waker(Waker::noop());
+        let (inbox, mut inputs) = inbox();
+        for _ in 0..INPUTS_MAX {
+            let given = pin!(inbox.give(1, heard()));
+            assert!(given.poll(&mut context).is_ready());
+        }
+        for _ in 0..4 {
+            let gone = pin!(inbox.give(PEER_FRAME_BYTES_MAX, heard()));
+            assert!(gone.poll(&mut context).is_pending());
+        }
+        let mut taken = Vec::new();
+        assert!(inputs.take_more(&mut taken));
+        assert_eq!(taken.len(), INPUTS_MAX);
+        let given = pin!(inbox.give(INPUT_BYTES_MAX, heard()));
+        assert!(given.poll(&mut context).is_ready());
     }
 }

@@ -219,8 +219,11 @@ impl Node {
                 }
                 Input::Message { from, message } => {
                     if let Stage::Voting(host) = &mut self.stage {
-                        host.step(from, message);
+                        host.step(from, message, self.room.may_be(For::Snapshot));
                         host.carry_out(&self.links)?;
+                        if host.take_has_refused() {
+                            self.note_room(For::Snapshot, false);
+                        }
                     }
                 }
                 Input::Request { asker, operation } => match &mut self.stage {
@@ -248,7 +251,7 @@ impl Node {
     /// Has what waits for the disk synced, and what follows from that, once; whether more may be synced at once. Then it is the
     /// turn of what has come meanwhile, which may be that the node is to stop.
     async fn sync(&mut self, inputs: &mut Vec<Input>) -> Result<bool, NodeError> {
-        let has_room = self.room.may_be();
+        let has_room = self.room.may_be(For::Segment);
         let Stage::Voting(host) = &mut self.stage else {
             return Ok(false);
         };
@@ -291,19 +294,18 @@ impl Node {
 
     /// Has the next segment made, and snapshots, when they are wanted.
     fn keep_up(&mut self) -> Result<(), NodeError> {
-        let has_room = self.room.may_be();
         let Stage::Voting(host) = &mut self.stage else {
             return Ok(());
         };
-        let upkeep = if has_room && !self.is_in_upkeep {
+        let upkeep = if self.room.may_be(For::Segment) && !self.is_in_upkeep {
             host.begin_upkeep().map_err(Stopped::from)?
         } else {
             None
         };
-        let snapshot = if self.is_saving || !has_room {
-            None
-        } else {
+        let snapshot = if self.room.may_be(For::Snapshot) && !self.is_saving {
             host.begin_snapshot()?
+        } else {
+            None
         };
         host.carry_out(&self.links)?;
         if let Some(job) = upkeep {

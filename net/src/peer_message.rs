@@ -162,7 +162,7 @@ fn encode_answer((slot, answer): &(Slot, Answer)) -> wire::Answer {
 }
 
 /// A page of a promise says something of slots in which its voter may have accepted something, and its next page comes after it:
-/// else a candidate would count to wherever it says, or ask it for ever.
+/// else a candidate would count to wherever it says, or ask for the same page for ever.
 fn decode_promise(promise: wire::Promise) -> Result<Message, FrameError> {
     let (from, decided) = (
         slot("from", promise.from)?,

@@ -12,53 +12,53 @@ pub(crate) enum For {
     Snapshot,
 }
 
-/// What there was no room for when that was last asked.
+/// When there was no room, for what there is none as far as is known. What lacks it doesn't hold the other up, which may find
+/// some, and make some.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    asked: Option<Instant>,
-    lacks_segment: bool,
-    lacks_snapshot: bool,
+    segment: Option<Instant>,
+    snapshot: Option<Instant>,
 }
 
 impl Room {
     /// Whether it may be asked for.
-    pub(crate) fn may_be(&self) -> bool {
-        self.asked.is_none_or(|asked| asked.elapsed() >= AGAIN)
+    pub(crate) fn may_be(&self, what: For) -> bool {
+        let asked = match what {
+            For::Segment => self.segment,
+            For::Snapshot => self.snapshot,
+        };
+        asked.is_none_or(|asked| asked.elapsed() >= AGAIN)
     }
 
-    /// When it may be asked for again, while it may not.
+    /// When something may be asked for again that may not now.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let asked = self.asked?;
-        (!self.may_be()).then_some(asked + AGAIN)
+        let asked = [self.segment, self.snapshot].into_iter().flatten();
+        let waits = asked.filter(|asked| asked.elapsed() < AGAIN);
+        waits.min().map(|asked| asked + AGAIN)
     }
 
     /// There was none; whether that is news.
     pub(crate) fn is_missing(&mut self, what: For) -> bool {
         let is_news = !self.is_short();
-        self.asked = Some(Instant::now());
-        *self.lacks(what) = true;
+        *self.asked(what) = Some(Instant::now());
         is_news
     }
 
     /// There was; whether that is news, since there is for everything now.
     pub(crate) fn is_there(&mut self, what: For) -> bool {
         let was_short = self.is_short();
-        *self.lacks(what) = false;
-        let is_news = was_short && !self.is_short();
-        if is_news {
-            self.asked = None;
-        }
-        is_news
+        *self.asked(what) = None;
+        was_short && !self.is_short()
     }
 
     fn is_short(&self) -> bool {
-        self.lacks_segment || self.lacks_snapshot
+        self.segment.is_some() || self.snapshot.is_some()
     }
 
-    fn lacks(&mut self, what: For) -> &mut bool {
+    fn asked(&mut self, what: For) -> &mut Option<Instant> {
         match what {
-            For::Segment => &mut self.lacks_segment,
-            For::Snapshot => &mut self.lacks_snapshot,
+            For::Segment => &mut self.segment,
+            For::Snapshot => &mut self.snapshot,
         }
     }
 }
@@ -70,15 +70,27 @@ mod tests {
     #[test]
     fn what_is_missing_is_news_once_however_often_it_is_asked_for_and_whatever_else_finds_room() {
         let mut room = Room::default();
-        assert!(room.may_be() && room.due().is_none());
+        assert!(room.may_be(For::Segment) && room.due().is_none());
         assert!(!room.is_there(For::Segment));
         assert!(room.is_missing(For::Segment));
-        assert!(!room.may_be() && room.due().is_some());
+        assert!(!room.may_be(For::Segment) && room.due().is_some());
         assert!(!room.is_missing(For::Snapshot));
         assert!(!room.is_there(For::Snapshot));
         assert!(!room.is_missing(For::Segment));
         assert!(room.is_there(For::Segment));
-        assert!(room.may_be() && room.due().is_none());
+        assert!(room.may_be(For::Segment) && room.due().is_none());
         assert!(room.is_missing(For::Snapshot));
+    }
+
+    #[test]
+    fn what_lacks_room_doesn_t_hold_up_what_may_find_some() {
+        for (lacks, other) in [(For::Segment, For::Snapshot), (For::Snapshot, For::Segment)] {
+            let mut room = Room::default();
+            room.is_missing(lacks);
+            assert!(!room.may_be(lacks) && room.may_be(other));
+            // Once all may be asked for again nothing is waited for.
+            *room.asked(lacks) = Instant::now().checked_sub(AGAIN);
+            assert!(room.may_be(lacks) && room.due().is_none());
+        }
     }
 }

@@ -30,6 +30,16 @@ pub(crate) enum Kept {
     NoRoom(Option<Snapshot>),
 }
 
+/// What came of a piece from another voter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Kept,
+    /// The disk had no room for it, and nothing is left of those before it.
+    NoRoom,
+    /// It doesn't follow those before it, or is of one that is too large.
+    Refused,
+}
+
 /// The snapshots, and what is under way with them.
 pub(crate) struct Keeper<D: Disk> {
     snapshots: Snapshots<D>,
@@ -151,22 +161,23 @@ impl<D: Disk> Keeper<D> {
         }))
     }
 
-    /// Keeps a piece that came. Whether it can: else all of it is asked for anew.
+    /// Keeps a piece that came, if it can: else all of the snapshot is to be asked for anew.
     pub(crate) fn receive(
         &mut self,
         snapshot: Snapshot,
         offset: u64,
         bytes: &[u8],
-    ) -> Result<bool, SnapshotError> {
+    ) -> Result<Received, SnapshotError> {
         match self.snapshots.receive(snapshot, offset, bytes) {
             Ok(next) => {
                 if next == snapshot.bytes {
                     self.whole = Some(snapshot);
                 }
-                Ok(true)
+                Ok(Received::Kept)
             }
             Err(error @ (SnapshotError::Disk(_) | SnapshotError::Stopped(_))) => Err(error),
-            Err(_) => Ok(false),
+            Err(SnapshotError::DiskFull(_)) => Ok(Received::NoRoom),
+            Err(_) => Ok(Received::Refused),
         }
     }
 }

@@ -71,6 +71,30 @@ fn a_read_whose_outcome_is_unknown_is_tried_again_with_pauses_that_grow() {
     });
 }
 
+#[test]
+fn a_timeout_in_which_nothing_can_be_done_or_that_never_ends_is_refused_with_its_bounds() {
+    let cluster = Cluster::new(1);
+    block_on(async {
+        let make = |timeout| {
+            let options = ClientOptions {
+                nodes: BTreeMap::from([(NodeId(1), cluster.address(1).to_string())]),
+                timeout,
+            };
+            Client::new(options, &cluster.credentials(Role::Client)).map(drop)
+        };
+        for timeout in [Duration::ZERO, Duration::MAX] {
+            let words = make(timeout).unwrap_err().to_string();
+            assert_eq!(
+                words,
+                format!("timeout: {timeout:?}, must be 1ms to 86400s")
+            );
+        }
+        for timeout in [Duration::from_millis(1), Duration::from_hours(24)] {
+            make(timeout).unwrap();
+        }
+    });
+}
+
 /// How often somebody began a handshake with a socket that never answers: each begins with a number of its own, in the first
 /// bytes of an Initial packet (RFC 9000, 17.2.2).
 fn handshakes(socket: &UdpSocket, is_over: &AtomicBool) -> usize {

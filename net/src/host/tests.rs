@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sprag_log::{ClusterId, DiskError, Fault, Identity, Operation as Done, RealDisk, RealFile};
-use sprag_paxos::{Configuration, DiskId, Snapshot};
+use sprag_paxos::{Ballot, Configuration, DiskId, Snapshot};
 use tempfile::TempDir;
 
 use super::*;
@@ -14,6 +14,16 @@ const CLUSTER: ClusterId = ClusterId(7);
 const ME: Voter = Voter {
     node: NodeId(1),
     disk: DiskId(5),
+};
+
+const OTHER: Voter = Voter {
+    node: NodeId(2),
+    disk: DiskId(6),
+};
+
+const BALLOT: Ballot = Ballot {
+    round: 1,
+    voter: OTHER,
 };
 
 /// Longer than any test takes.
@@ -92,6 +102,20 @@ impl Alone {
             log,
             directory,
         }
+    }
+
+    /// One that follows another.
+    fn following(slots_max: usize) -> Self {
+        let mut follower = Self::new(64, slots_max);
+        follower.host = host_among(vec![ME, OTHER], &follower.disk, follower.log);
+        follower
+    }
+
+    /// The other says that, where there may be room for pieces of snapshots or not; whether something leaves then.
+    fn hear(&mut self, message: Message, may_have_room: bool) -> bool {
+        self.host.step(OTHER, message, may_have_room);
+        self.host.carry_out(&self.links).unwrap();
+        self.host.take_has_sent()
     }
 
     /// One that leads.
@@ -195,6 +219,10 @@ pub(crate) fn put(bytes: usize) -> Bytes {
 }
 
 fn host(disk: &TightDisk, log_options: LogOptions) -> Host<TightDisk> {
+    host_among(vec![ME], disk, log_options)
+}
+
+fn host_among(voters: Vec<Voter>, disk: &TightDisk, log_options: LogOptions) -> Host<TightDisk> {
     let (log, recovered) = Log::open(disk, CLUSTER, ME.node, &log_options).unwrap();
     let trimmed = recovered.state.trimmed;
     let (snapshots, loaded) = Snapshots::open(disk, CLUSTER, trimmed, 1 << 20).unwrap();
@@ -206,7 +234,7 @@ fn host(disk: &TightDisk, log_options: LogOptions) -> Host<TightDisk> {
     };
     let options = Options {
         me: ME,
-        configuration: Configuration::new(vec![ME]).unwrap(),
+        configuration: Configuration::new(voters).unwrap(),
         election_ns: ELECTION.as_nanos() as u64,
         beat_ns: 1_000_000,
         window_slots: 64,
@@ -330,7 +358,91 @@ fn a_snapshot_that_came_and_is_not_needed_any_more_is_not_kept() {
     assert!(bytes.len() > content.len());
     let snapshot: Snapshot = snapshot;
     // Its voter hasn't asked for it.
-    assert!(alone.host.keeper.receive(snapshot, 0, &bytes).unwrap());
+    let received = alone.host.keeper.receive(snapshot, 0, &bytes);
+    assert_eq!(received.unwrap(), Received::Kept);
     assert_eq!(alone.save(), Some(true));
     assert_eq!(alone.host.keeper.take_loaded(snapshot), None);
+}
+
+/// So much is decided, says the other.
+fn commit(decided: u64) -> Message {
+    Message::Commit {
+        ballot: BALLOT,
+        decided: Slot(decided),
+    }
+}
+
+#[test]
+fn what_the_log_has_no_place_for_is_neither_taken_nor_asked_for() {
+    let mut follower = Alone::following(40);
+    assert!(follower.hear(commit(100), true));
+    for from in 1..=40 {
+        let entries = vec![Entry::Noop];
+        let from = Slot(from);
+        let asks_for_more = follower.hear(Message::Entries { from, entries }, true);
+        assert_eq!(asks_for_more, from < Slot(40));
+    }
+    assert_eq!(follower.host.executor.replica().decided(), Slot(40));
+    // There is, once a snapshot holds what there was.
+    assert_eq!(follower.save(), Some(true));
+    assert_eq!(follower.save(), None);
+    follower.host.age(Duration::from_secs(1));
+    assert!(follower.hear(commit(100), true));
+}
+
+#[test]
+fn while_the_disk_has_no_room_nothing_more_is_taken_nor_asked_for() {
+    let mut follower = Alone::following(1_000);
+    let accept = |slot| Message::Accept {
+        ballot: BALLOT,
+        slot: Slot(slot),
+        entry: Entry::Commands(vec![1; 2_000].into()),
+        decided: Slot(slot - 1),
+    };
+    follower.fill_disk(true);
+    let mut slot = 1;
+    loop {
+        follower.hear(accept(slot), true);
+        match follower.write() {
+            Wrote::Nothing => slot += 1,
+            Wrote::NoRoom => break,
+            _ => panic!("there is room in the log"),
+        }
+    }
+    assert!(slot > 1);
+    assert!(!follower.hear(accept(slot + 1), true));
+    assert!(!follower.hear(commit(slot + 1), true));
+    assert_eq!(follower.host.executor.replica().decided(), Slot(slot));
+    follower.fill_disk(false);
+    assert!(matches!(follower.write(), Wrote::Nothing));
+    follower.host.take_has_sent();
+    follower.hear(accept(slot + 1), true);
+    follower.write();
+    assert!(follower.host.take_has_sent());
+}
+
+#[test]
+fn a_piece_of_a_snapshot_that_finds_no_room_is_told_and_waits_until_there_may_be_some() {
+    let mut follower = Alone::following(1_000);
+    let snapshot = Snapshot {
+        through: Slot(50),
+        bytes: 200,
+        checksum: 0,
+    };
+    let piece = || Message::Chunk {
+        snapshot,
+        offset: 0,
+        bytes: [1; 100].into(),
+    };
+    assert!(follower.hear(commit(100), true));
+    follower.fill_disk(true);
+    follower.hear(piece(), true);
+    assert!(follower.host.take_has_refused());
+    assert!(!follower.host.take_has_refused());
+    // It isn't tried again before the disk may have room.
+    follower.fill_disk(false);
+    assert!(!follower.hear(piece(), false));
+    // Then the next is asked for.
+    assert!(follower.hear(piece(), true));
+    assert!(!follower.host.take_has_refused());
 }
