@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, Incoming, ReadError, RecvStream};
+use quinn::{
+    ClientConfig, Connection, ConnectionError, Endpoint, Incoming, ReadError, RecvStream,
+    SendStream,
+};
 use sprag_paxos::NodeId;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -137,10 +140,8 @@ pub(crate) async fn receive(shared: Arc<Shared>) {
             let arrival = timeout(ARRIVAL_TIMEOUT, arrive(&shared, incoming)).await;
             drop(place);
             match arrival {
-                Ok(Some(Arrival::Peer(connection, peer))) => {
-                    if let Ok(send) = connection.open_uni().await {
-                        link::run(&shared, connection, peer.0, send, Some(peer.1)).await;
-                    }
+                Ok(Some(Arrival::Peer(connection, node, send, said))) => {
+                    link::run(&shared, connection, node, send, Some(said)).await;
                 }
                 Ok(Some(Arrival::Client(connection, client))) => {
                     let Ok(_place) = clients.try_acquire() else {
@@ -157,7 +158,7 @@ pub(crate) async fn receive(shared: Arc<Shared>) {
 
 /// Who has come, and what it has said so far.
 enum Arrival {
-    Peer(Connection, (NodeId, Said)),
+    Peer(Connection, NodeId, SendStream, Said),
     Client(Connection, session::Streams),
 }
 
@@ -188,7 +189,10 @@ async fn introduce(shared: &Shared, connection: &Connection) -> Result<Arrival, 
             let hello = link::first_hello(&mut stream, &mut frames).await?;
             link::check_hello(shared, node, &hello)?;
             widen(connection);
-            Ok(Arrival::Peer(connection.clone(), (node, (stream, frames, hello))))
+            // Here, where that may not take for ever: a peer need not let any be opened.
+            let send = connection.open_uni().await?;
+            let said = (stream, frames, hello);
+            Ok(Arrival::Peer(connection.clone(), node, send, said))
         }
         streams = connection.accept_bi() => {
             let (send, stream) = streams?;

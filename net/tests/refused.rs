@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig};
+use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig, TransportConfig};
 use sprag_net::certificates::{Credentials, Role, make};
 use sprag_net::transport::dialling;
 use sprag_net::wire::{Outcome, PeerFrame, PeerHello, PeerKind, VERSION, Voter};
@@ -367,6 +367,30 @@ fn damaged_frames_close_the_connection_that_they_came_on_and_no_other() {
                 Outcome::Done(_) | Outcome::NotDone(_)
             ));
         }
+    });
+}
+
+#[test]
+fn a_peer_that_lets_no_stream_be_opened_is_not_waited_for() {
+    let cluster = first_of_two();
+    block_on(async {
+        let credentials = cluster.credentials(Role::Node(NodeId(2)));
+        let mut config = dialling(&credentials).unwrap();
+        let mut transport = TransportConfig::default();
+        transport
+            .max_concurrent_uni_streams(0_u32.into())
+            .keep_alive_interval(Some(Duration::from_millis(250)));
+        config.transport_config(Arc::new(transport));
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let runtime = Arc::new(quinn::TokioRuntime);
+        let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, runtime).unwrap();
+        let name = Role::Node(NodeId(1)).name(cluster.id);
+        let connecting = endpoint.connect_with(config, cluster.address(1), &name);
+        let connection = connecting.unwrap().await.unwrap();
+        let mut stream = connection.open_uni().await.unwrap();
+        let hello = framed(&peer_frame(peer_hello(&cluster, 2)));
+        stream.write_all(&hello).await.unwrap();
+        closed(&connection).await;
     });
 }
 
