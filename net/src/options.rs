@@ -13,6 +13,7 @@ use sprag_paxos::{Configuration, ConfigurationError, NodeId, Options, OptionsErr
 use crate::certificates::{CertificatesError, random};
 use crate::founding::FoundingError;
 use crate::host::Stopped;
+use crate::machine::OPERATION_BYTES_MAX;
 use crate::peer_message::SLOTS_MAX;
 use crate::transport::TransportError;
 
@@ -22,6 +23,14 @@ const SEGMENTS_MIN: usize = 4;
 /// How many intervals between snapshots the log has room for, at least: it keeps two, a third is decided while the next
 /// snapshot is made, and no more than half of the log should be in use without haste.
 const INTERVALS_MIN: u64 = 4;
+
+/// The longest operation fits into a segment of that many bytes, of which an eighth is for headers.
+const SEGMENT_BYTES_MIN: u64 = 2 << 20;
+
+const _: () = assert!(OPERATION_BYTES_MAX as u64 + RECORD_BYTES <= SEGMENT_BYTES_MIN / 8 * 7);
+
+/// More than a record of one operation has beside that.
+const RECORD_BYTES: u64 = 8 << 10;
 
 /// How many slots a leader has under way.
 const WINDOW_SLOTS: u64 = 64;
@@ -49,7 +58,7 @@ pub struct NodeOptions {
     pub election: Duration,
     /// How often a leader is heard of, at least.
     pub beat: Duration,
-    /// The bounds of its log.
+    /// The bounds of its log. A segment must have [room](Self::check) for the longest operation: at least 2 MiB.
     pub log: LogOptions,
     /// After how many slots it takes a snapshot, at most: 1 and up. The log must have [room](Self::check) for four such intervals;
     /// while more than half of its segments or slots are in use, it takes one as often as it can.
@@ -133,6 +142,16 @@ pub enum NodeError {
         /// The fewest that will do.
         least: usize,
     },
+    /// A segment has no room for the longest operation.
+    #[error(
+        "segment_bytes: {given}, must be at least {least}: a segment has to have room for the longest operation; give more segment_bytes"
+    )]
+    SegmentBytes {
+        /// How many it would have.
+        given: u64,
+        /// The fewest that will do.
+        least: u64,
+    },
     /// No snapshot would ever be due.
     #[error("snapshot-slots: 0, must be at least 1; take one after some slots")]
     SnapshotSlots,
@@ -168,12 +187,12 @@ impl NodeOptions {
     /// Whether each bound of the log leaves room for what the others need.
     ///
     /// # Errors
-    /// [`NodeError::Slots`], [`NodeError::Segments`], [`NodeError::SnapshotSlots`].
+    /// [`NodeError::Slots`], [`NodeError::Segments`], [`NodeError::SegmentBytes`], [`NodeError::SnapshotSlots`].
     pub fn check(&self) -> Result<(), NodeError> {
         let LogOptions {
             slots_max,
             segments_max,
-            ..
+            segment_bytes,
         } = self.log;
         let snapshot_slots = self.snapshot_slots;
         if snapshot_slots == 0 {
@@ -192,6 +211,12 @@ impl NodeOptions {
             return Err(NodeError::Segments {
                 given: segments_max,
                 least: SEGMENTS_MIN,
+            });
+        }
+        if segment_bytes < SEGMENT_BYTES_MIN {
+            return Err(NodeError::SegmentBytes {
+                given: segment_bytes,
+                least: SEGMENT_BYTES_MIN,
             });
         }
         Ok(())

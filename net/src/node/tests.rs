@@ -10,9 +10,13 @@ use crate::session::tests::Told;
 
 /// A node that is a cluster.
 fn alone(directory: &Path) -> Node {
+    Node::open(options(directory)).unwrap()
+}
+
+fn options(directory: &Path) -> NodeOptions {
     let certificates = directory.join("certificates");
     make(&certificates, 1).unwrap();
-    Node::open(NodeOptions {
+    NodeOptions {
         node: NodeId(1),
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         peers: BTreeMap::new(),
@@ -22,8 +26,19 @@ fn alone(directory: &Path) -> Node {
         beat: Duration::from_secs(10),
         log: LogOptions::default(),
         snapshot_slots: 1_000,
-    })
-    .unwrap()
+    }
+}
+
+/// Has it lead; gives what it takes its inputs from.
+async fn lead(node: &mut Node) -> Vec<Input> {
+    let Stage::Voting(host) = &mut node.stage else {
+        panic!("it decides alone");
+    };
+    host.age(Duration::from_mins(1));
+    let mut inputs = Vec::new();
+    node.take_in(&mut inputs).unwrap();
+    while node.sync(&mut inputs).await.unwrap() {}
+    inputs
 }
 
 #[tokio::test]
@@ -57,13 +72,7 @@ async fn a_turn_syncs_once_and_what_follows_waits_for_the_next() {
     let directory = tempfile::tempdir().unwrap();
     let mut node = alone(directory.path());
     node.is_saving = true;
-    let Stage::Voting(host) = &mut node.stage else {
-        panic!("it decides alone");
-    };
-    host.age(Duration::from_mins(1));
-    let mut inputs = Vec::new();
-    node.take_in(&mut inputs).unwrap();
-    while node.sync(&mut inputs).await.unwrap() {}
+    let mut inputs = lead(&mut node).await;
     // Each has a slot of its own, and 64 of them are under way at once.
     let mut client = Told::new();
     let requests = (0..100).map(|_| Input::Request {
@@ -77,6 +86,28 @@ async fn a_turn_syncs_once_and_what_follows_waits_for_the_next() {
         assert_eq!(node.sync(&mut inputs).await.unwrap(), goes_on);
         assert_eq!(client.answers().len(), answered);
     }
+}
+
+#[tokio::test]
+async fn a_segment_has_room_for_the_longest_operation_or_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(directory.path());
+    let least = 2 << 20;
+    options.log.segment_bytes = least - 4_096;
+    let refused = Node::open(options.clone()).map(drop).unwrap_err();
+    let words = "segment_bytes: 2093056, must be at least 2097152: a segment has to have room for \
+                 the longest operation; give more segment_bytes";
+    assert_eq!(refused.to_string(), words);
+    assert!(!options.data.exists());
+    options.log.segment_bytes = least;
+    let mut node = Node::open(options).unwrap();
+    let mut inputs = lead(&mut node).await;
+    let mut client = Told::new();
+    let (asker, operation) = (client.ask(), put(1 << 20));
+    inputs.push(Input::Request { asker, operation });
+    node.take_in(&mut inputs).unwrap();
+    while node.sync(&mut inputs).await.unwrap() {}
+    assert!(matches!(client.answers()[..], [(1, Outcome::Done(_))]));
 }
 
 #[test]
