@@ -12,9 +12,9 @@ use sprag_log::{
     ClusterId, Disk, Identity, Log, LogError, LogOptions, OpenError, RealDisk, Snapshots,
 };
 use sprag_paxos::{Configuration, DiskId, NodeId, Recovered, Replica, Voter};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, yield_now};
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout};
 
 use crate::certificates::{Credentials, Role, random};
 use crate::disk_thread::{DiskThread, Done, Job};
@@ -33,6 +33,9 @@ use crate::wire::{NotDone, Outcome};
 
 /// How long a node that stops goes on with what it has taken on.
 const STOPPING: Duration = Duration::from_secs(1);
+
+/// And how long it then waits for its clients to take their answers.
+const LEAVING: Duration = Duration::from_secs(3);
 
 const DISK_THREAD_ENDED: NodeError = NodeError::Ended("its disk's thread");
 
@@ -95,6 +98,7 @@ impl Node {
             dialling,
             inbox: sender,
             answers: AllAnswers::default(),
+            stops: watch::Sender::new(false),
         });
         let (done, disk_done) = mpsc::unbounded_channel();
         let disk_thread = DiskThread::start(done).map_err(NodeError::DiskThread)?;
@@ -133,6 +137,9 @@ impl Node {
         self.start_tasks()?;
         let ended = self.serve(stop).await;
         self.tasks.abort_all();
+        // Each session ends once its client has its answers. One that takes none isn't waited for any longer.
+        self.shared.stops.send_replace(true);
+        let _ = timeout(LEAVING, self.shared.stops.closed()).await;
         Close::Stopping.close_all(&self.shared.endpoint, "the node stops");
         self.shared.endpoint.wait_idle().await;
         ended
@@ -186,8 +193,6 @@ impl Node {
                 Stage::Founding(_) => true,
             };
             if stops_at.is_some_and(|at| is_idle || at <= Instant::now()) {
-                // What was answered last leaves first.
-                yield_now().await;
                 return Ok(());
             }
         }

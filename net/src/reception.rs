@@ -9,7 +9,7 @@ use quinn::{
     SendStream,
 };
 use sprag_paxos::NodeId;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::certificates::{Credentials, Role};
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) dialling: ClientConfig,
     pub(crate) inbox: Inbox,
     pub(crate) answers: AllAnswers,
+    /// Whether the node takes nothing more on, and has answered what it could. Each session listens until it ends.
+    pub(crate) stops: watch::Sender<bool>,
 }
 
 /// Why a connection ends.

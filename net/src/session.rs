@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message as _;
 use quinn::{Connection, RecvStream, SendStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use crate::frame::{FrameError, Frames, HELLO_BYTES_MAX, PREFIX_BYTES};
@@ -135,10 +135,15 @@ impl Session {
         self.given_back.notify_one();
     }
 
-    /// Writes answers as they come, for ever.
-    async fn write(&self, stream: &mut SendStream) -> Gone {
+    /// Writes answers as they come, until the node `stops`: then what there is, and until the client has taken that.
+    async fn write(&self, stream: &mut SendStream, mut stops: watch::Receiver<bool>) -> Gone {
         loop {
-            let mut chunks = [self.outbox.next().await];
+            let next = tokio::select! {
+                biased;
+                next = self.outbox.next() => next,
+                _ = stops.wait_for(|stops| *stops) => break,
+            };
+            let mut chunks = [next];
             while !chunks[0].is_empty() {
                 match timeout(STALLED, stream.write_chunks(&mut chunks)).await {
                     Ok(Ok(written)) => {
@@ -153,6 +158,10 @@ impl Session {
                 }
             }
         }
+        if stream.finish().is_err() || stream.stopped().await.is_err() {
+            return Gone::Closed;
+        }
+        Gone::Refused(Close::Stopping, "the node stops".to_owned())
     }
 }
 
@@ -186,6 +195,7 @@ pub(crate) async fn introduce(
 
 /// Runs a session until its client goes.
 pub(crate) async fn run(shared: &Shared, connection: Connection, streams: Streams) {
+    let stops = shared.stops.subscribe();
     let session = Session::new(shared.answers.clone());
     let Streams {
         mut send,
@@ -194,7 +204,7 @@ pub(crate) async fn run(shared: &Shared, connection: Connection, streams: Stream
     } = streams;
     let gone = tokio::select! {
         Err(gone) = read(shared, &session, stream, frames) => gone,
-        gone = session.write(&mut send) => gone,
+        gone = session.write(&mut send, stops) => gone,
     };
     gone.close(&connection);
 }

@@ -134,11 +134,15 @@ impl Cluster {
 
     /// Tells a node to stop, and waits until it has.
     pub fn terminate(&mut self, node: u16) -> ExitStatus {
-        let mut child = self.take(node);
+        self.tell_to_stop(node);
+        self.take(node).wait().unwrap()
+    }
+
+    /// Tells a node to stop.
+    pub fn tell_to_stop(&self, node: u16) {
         // SAFETY: it only sends a signal, to a child that was not waited for yet.
-        let sent = unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
+        let sent = unsafe { libc::kill(self.pid(node).cast_signed(), libc::SIGTERM) };
         assert_eq!(sent, 0);
-        child.wait().unwrap()
     }
 
     fn take(&mut self, node: u16) -> Child {
