@@ -233,6 +233,8 @@ impl Dialler {
         let running = Arc::clone(&link);
         tokio::spawn(async move {
             tokio::select! {
+                // What has come is read, though nothing can be written any more.
+                biased;
                 () = running.read(&mut stream) => {}
                 _ = running.outbox.write_to(&mut send) => {}
             }
