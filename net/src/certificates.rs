@@ -73,7 +73,7 @@ pub struct Credentials {
 #[non_exhaustive]
 pub enum CertificatesError {
     /// Too few or too many nodes.
-    #[error("nodes: {given}, must be 1 to {most}; name fewer nodes")]
+    #[error("nodes: {given}, must be 1 to {most}; name so many")]
     Nodes {
         /// How many were asked for.
         given: u16,
@@ -86,6 +86,14 @@ pub enum CertificatesError {
         .0.display()
     )]
     Exists(PathBuf),
+    /// The directory can't be made.
+    #[error("{} can't be made: {error}; name a directory to make in one that exists", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
     /// A file can't be read or written.
     #[error("{}: {error}; name the directory that `sprag-node certificates` made, as its owner", path.display())]
     File {
@@ -111,7 +119,7 @@ pub enum CertificatesError {
 /// clients. Gives the cluster. Keys are for their owner's eyes only; that of the authority is needed only to sign more.
 ///
 /// # Errors
-/// [`CertificatesError::Nodes`], [`CertificatesError::Exists`], [`CertificatesError::File`],
+/// [`CertificatesError::Nodes`], [`CertificatesError::Exists`], [`CertificatesError::Directory`], [`CertificatesError::File`],
 /// [`CertificatesError::Making`].
 pub fn make(path: &Path, nodes: u16) -> Result<ClusterId, CertificatesError> {
     let most = Configuration::VOTERS_MAX;
@@ -121,7 +129,10 @@ pub fn make(path: &Path, nodes: u16) -> Result<ClusterId, CertificatesError> {
     }
     fs::create_dir(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => CertificatesError::Exists(path.to_owned()),
-        _ => file_error(path)(error),
+        _ => CertificatesError::Directory {
+            path: path.to_owned(),
+            error,
+        },
     })?;
     let cluster = ClusterId(random()?);
     write(&path.join(CLUSTER), &format!("{cluster}\n"), 0o644)?;

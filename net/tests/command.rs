@@ -53,6 +53,11 @@ fn certificates_are_made_once_and_within_bounds() {
     let path = path.to_str().unwrap();
     let error = words(&run(&["certificates", path, "--nodes", "16"]));
     assert!(error.contains("nodes: 16, must be 1 to 15"), "{error}");
+    let nowhere = directory.path().join("no/such");
+    let nowhere = nowhere.to_str().unwrap();
+    let error = words(&run(&["certificates", nowhere, "--nodes", "3"]));
+    let expected = "; name a directory to make in one that exists";
+    assert!(error.trim_end().ends_with(expected), "{error}");
     let made = run(&["certificates", path, "--nodes", "3"]);
     assert!(made.status.success() && made.stdout.starts_with(b"cluster "));
     let error = words(&run(&["certificates", path, "--nodes", "3"]));
@@ -197,6 +202,16 @@ fn a_data_directory_that_can_t_be_is_refused_with_the_way_out() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_node_listens_on_an_address_and_on_no_name() {
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--node", "1", "--listen", "localhost:7700"]);
+    command.args(["--data", "data", "--certificates", "certificates"]);
+    let error = words(&run_until_it_ends(&mut command));
+    let expected = "must be an IP address, `:` and a port: 10.0.0.1:7700";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

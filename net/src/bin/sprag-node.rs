@@ -45,7 +45,7 @@ struct Serve {
     #[arg(long, value_parser = node)]
     node: NodeId,
     /// The address and the UDP port to listen on; port 0 takes any that is free
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     listen: SocketAddr,
     /// Another node, and where it is; once for each
     #[arg(long = "peer", value_name = "NODE=HOST:PORT", value_parser = peer)]
@@ -135,6 +135,11 @@ fn run(serve: Serve) -> Result<(), String> {
         };
         node.run(stop).await.map_err(|error| error.to_string())
     })
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse();
+    address.map_err(|_| "must be an IP address, `:` and a port: 10.0.0.1:7700".to_owned())
 }
 
 fn node(text: &str) -> Result<NodeId, String> {
