@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// And for a snapshot at most: twice as long each time, since the state is copied before it is known whether there is room.
-const SNAPSHOT_AGAIN_MAX: Duration = Duration::from_secs(60);
+const SNAPSHOT_AGAIN_MAX: Duration = Duration::from_mins(1);
 
 /// What there may be no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ mod tests {
         for _ in 0..times {
             room.is_missing(what);
             let pause = room.missing(what).unwrap().pause;
-            room.wait(what, pause - AGAIN);
+            room.wait(what, pause.saturating_sub(AGAIN));
             assert!(!room.may_be(what) && room.due().is_some());
             room.wait(what, AGAIN);
             assert!(room.may_be(what) && room.due().is_none());
