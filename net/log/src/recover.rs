@@ -98,14 +98,9 @@ impl<D: Disk> Opening<D> {
         let mut useless: Vec<u64> = useless.chain(misshapen.iter().copied()).collect();
         useless.sort_unstable();
         // From the last on, each durably before the next: one that comes back alone would look as if the one before it was lost.
-        useless.reverse();
-        let is_bug = useless.len() > 1 && planted(Bug::UselessRemovedFromTheFirst);
-        if is_bug {
-            useless.reverse();
-        }
-        for generation in useless {
+        for generation in useless.into_iter().rev() {
             self.disk.remove(&segment::name(generation))?;
-            if generation > verdict.end.0 && !is_bug {
+            if generation > verdict.end.0 {
                 self.disk.sync_directory()?;
             }
         }

@@ -12,6 +12,8 @@ use crate::history::{Cell, Issuer, Model, NextToken, Register, RegisterOperation
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Machine {
     applied: u64,
+    /// Of all that was applied, whether it changed something or not.
+    seen: u64,
     registers: BTreeMap<u64, Cell>,
     issuers: BTreeMap<u64, u64>,
 }
@@ -25,6 +27,7 @@ impl Machine {
     /// Applies the entry of the next slot; gives each outcome.
     pub(crate) fn apply(&mut self, entry: &Entry) -> Vec<(CallNumber, Outcome)> {
         self.applied += 1;
+        self.seen = mix(self.seen.rotate_left(17) ^ digest(entry));
         let commands = commands(entry).filter_map(Command::decode);
         commands
             .map(|command| (command.call, self.run(&command)))
@@ -63,7 +66,7 @@ impl Machine {
 
     /// All of it, as bytes.
     pub(crate) fn save(&self) -> Vec<u8> {
-        let mut words = vec![self.applied, self.registers.len() as u64];
+        let mut words = vec![self.applied, self.seen, self.registers.len() as u64];
         for (key, cell) in &self.registers {
             let is_set = u64::from(cell.value.is_some());
             words.extend([*key, cell.version, is_set, cell.value.unwrap_or(0)]);
@@ -82,6 +85,7 @@ impl Machine {
         let mut next = || words.next().unwrap_or(0);
         let mut machine = Self {
             applied: next(),
+            seen: next(),
             ..Self::default()
         };
         let registers = next().min(saved.len() as u64);
@@ -98,7 +102,7 @@ impl Machine {
 
     /// Equal for equal states, and hardly ever for others.
     pub(crate) fn digest(&self) -> u64 {
-        let mut digest = self.applied;
+        let mut digest = self.applied ^ self.seen;
         let mut fold = |word: u64| digest = mix(digest.rotate_left(17) ^ word);
         for (key, cell) in &self.registers {
             [*key, cell.version, cell.value.unwrap_or(u64::MAX)]
@@ -110,6 +114,18 @@ impl Machine {
         }
         digest
     }
+}
+
+/// Equal for equal entries, and hardly ever for others.
+fn digest(entry: &Entry) -> u64 {
+    let Entry::Commands(bytes) = entry else {
+        return 0;
+    };
+    bytes.chunks(8).fold(1, |digest, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(digest.rotate_left(17) ^ u64::from_le_bytes(word))
+    })
 }
 
 #[cfg(test)]

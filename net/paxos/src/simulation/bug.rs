@@ -83,8 +83,6 @@ named! {
     WriteErrorIgnored = "write-error-ignored",
     /// Of what was appended to several segments, only the last of them is synced.
     OnlyTheLastSegmentSynced = "only-the-last-segment-synced",
-    /// Segments of no more use are removed from the first on, and only then is it durable.
-    UselessRemovedFromTheFirst = "useless-removed-from-the-first",
     /// Segments are given back before it is durable that they are no longer needed.
     TrimBeforeSync = "trim-before-sync",
     /// A snapshot counts as durable before it is durable that there is one of its name.
