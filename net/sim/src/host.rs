@@ -81,8 +81,8 @@ impl World {
         let Some(life) = &mut self.nodes[node].life else {
             return;
         };
-        if let Some(outcome) = life.machine.peek(bytes)
-            && life.role == RoleName::Leader
+        if life.role == RoleName::Leader
+            && let Some(outcome) = life.machine.peek(bytes)
             && planted(Bug::ReadNotThroughTheLog)
         {
             return self.reply(node, call, Reply::Done(outcome));
