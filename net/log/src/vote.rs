@@ -102,17 +102,6 @@ impl<F: DiskFile> VoteFile<F> {
     ///
     /// After an error either may be found by the next who opens the file, and this handle is of no more use.
     pub(crate) fn write(&mut self, promised: Ballot, lost: Ballot) -> Result<(), DiskError> {
-        if planted(Bug::BallotAndVoterInTwoWrites) {
-            let half = Ballot {
-                voter: promised.voter,
-                ..self.record.promised
-            };
-            self.write_whole(half, lost)?;
-        }
-        self.write_whole(promised, lost)
-    }
-
-    fn write_whole(&mut self, promised: Ballot, lost: Ballot) -> Result<(), DiskError> {
         let serial = self.record.serial + 1;
         let record = VoteRecord {
             serial,
@@ -122,7 +111,9 @@ impl<F: DiskFile> VoteFile<F> {
         };
         for copy in [self.first, 1 - self.first] {
             self.file.write((copy * UNIT) as u64, &encode(&record))?;
-            self.file.sync()?;
+            if !planted(Bug::PromiseBeforeDurable) {
+                self.file.sync()?;
+            }
         }
         self.record = record;
         Ok(())

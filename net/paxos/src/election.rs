@@ -78,9 +78,7 @@ impl Replica {
     /// What a Prepare rests on: that the ballot is never used again, whatever happens.
     fn own_promise(&self) -> Ticket {
         match self.role {
-            Role::Candidate(_) if !planted(Bug::BallotReusedAfterRestart) => {
-                self.tickets.last_urgent()
-            }
+            Role::Candidate(_) => self.tickets.last_urgent(),
             _ => Ticket::NONE,
         }
     }
@@ -139,6 +137,7 @@ impl Replica {
         // Its own promise, and so the ballot, is durable before anyone hears of it: or the same ballot, begun anew after a
         // crash, could propose something else.
         match self.acceptor.promise(ballot) {
+            Ok(true) if planted(Bug::BallotReusedAfterRestart) => {}
             Ok(true) => self.persist(now_ns, Record::Promised(ballot)),
             // It has promised more since it began to canvass.
             Ok(false) | Err(_) => return self.step_down(now_ns),
@@ -218,10 +217,12 @@ impl Replica {
 
     /// A page of a promise came.
     pub(crate) fn on_promise(&mut self, now_ns: u64, index: usize, ballot: Ballot, page: Page) {
-        let own = self.own_ballot();
-        if own != Some(ballot) && !planted(Bug::PromiseOfAnotherBallotCounted) {
+        if self.own_ballot() != Some(ballot) {
             reach(Mark::PromiseOfAnotherBallot);
-            return;
+            let is_candidate = matches!(self.role, Role::Candidate(_));
+            if !is_candidate || !planted(Bug::PromiseOfAnotherBallotCounted) {
+                return;
+            }
         }
         let election_ns = self.vary(self.options.election_ns);
         match &mut self.role {
@@ -307,9 +308,9 @@ impl Replica {
         }
         if matches!(self.role, Role::Candidate(_)) {
             reach(Mark::CandidateSteppedDown);
-            if planted(Bug::VoteClearedOnStepDown) {
-                self.acceptor.forget_vote();
-            }
+        }
+        if planted(Bug::VoteClearedOnStepDown) {
+            self.acceptor.forget_vote();
         }
         if !matches!(self.role, Role::Follower) {
             self.role = Role::Follower;

@@ -89,9 +89,13 @@ impl Leader {
 
     /// The voter at `index` accepted `slot` in `ballot`.
     pub(crate) fn accepted(&mut self, index: usize, ballot: Ballot, slot: Slot) {
-        if ballot != self.ballot && !planted(Bug::AcceptedOfAnotherBallotCounted) {
+        if ballot != self.ballot {
             reach(Mark::AcceptedOfAnotherBallot);
-            return;
+            let open = self.open_mut(slot);
+            let is_open = open.is_some_and(|open| !open.accepted.contains(index));
+            if !is_open || !planted(Bug::AcceptedOfAnotherBallotCounted) {
+                return;
+            }
         }
         if planted(Bug::AcceptedCountsForThoseBefore) {
             self.accepted_before(index, slot);

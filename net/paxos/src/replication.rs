@@ -107,12 +107,21 @@ impl Replica {
             reach(Mark::AcceptOfAnotherThanDecided);
             return;
         }
+        let other = self
+            .acceptor
+            .vote(slot)
+            .filter(|last| last.entry != *entry && planted(Bug::BallotAndVoteInTwoWrites));
+        let other = other.cloned();
         match self.acceptor.accept(ballot, slot, entry) {
             Err(TooLate(_)) => {
                 reach(Mark::AcceptRefused);
                 self.refuse(from, ballot);
             }
             Ok(is_new) => {
+                if let Some(other) = other {
+                    let vote = Vote { ballot, ..other };
+                    self.persist(now_ns, Record::Accepted { slot, vote });
+                }
                 let entry = entry.clone();
                 self.accepted(now_ns, from, slot, Vote { ballot, entry }, is_new);
                 if from != self.options.me {
@@ -188,15 +197,9 @@ impl Replica {
                 if is_new {
                     self.persist(now_ns, Record::Promised(ballot));
                 }
-                let is_own = from == self.options.me;
-                if is_own || !planted(Bug::AcceptOfTrimmedNotAnswered) {
-                    self.send(
-                        self.tickets.last_urgent(),
-                        from,
-                        Message::Accepted { ballot, slot },
-                    );
-                }
-                if !is_own {
+                let after = self.tickets.last_urgent();
+                self.send(after, from, Message::Accepted { ballot, slot });
+                if from != self.options.me {
                     self.on_commit(now_ns, from, ballot, decided);
                 }
             }
@@ -265,7 +268,7 @@ impl Replica {
                 }
             }
             self.learner.advance();
-            self.tell_host(now_ns);
+            self.tell_host();
         }
         true
     }
@@ -283,16 +286,13 @@ impl Replica {
             }
             self.learner.learn(entry);
         }
-        self.tell_host(now_ns);
+        self.tell_host();
     }
 
     /// One more slot is decided: the host is told.
-    fn tell_host(&mut self, now_ns: u64) {
+    fn tell_host(&mut self) {
         let slot = self.decided();
         self.note_decided();
-        if planted(Bug::DecidedRecordedBeforeDurable) {
-            self.persist(now_ns, Record::Decided(slot));
-        }
         if let Some(entry) = self.learner.entry(&self.acceptor, slot).cloned() {
             self.output(Ticket::NONE, Effect::Decided { slot, entry });
         }

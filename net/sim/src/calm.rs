@@ -19,6 +19,12 @@ pub(crate) enum Stage {
     Reading,
 }
 
+/// Faults strike for so many events; then a quorum heals.
+pub(crate) const FAULTY_EVENTS: u64 = 20_000;
+
+/// In half of the seeds somebody must have come to lead just before that: so many events more are waited for it.
+const FAULTY_EVENTS_MORE: u64 = 4_000;
+
 /// How often each client must be answered.
 pub(crate) const ANSWERS: u32 = 3;
 
@@ -36,6 +42,16 @@ impl World {
     /// Whether faults have ceased.
     pub(crate) fn is_calm(&self) -> bool {
         self.stage != Stage::Faulty
+    }
+
+    /// Whether faults have struck for long enough.
+    pub(crate) fn is_enough(&self) -> bool {
+        let events = self.trace.events();
+        if events < FAULTY_EVENTS {
+            return false;
+        }
+        let has_come = !self.plan.ends_with_election || self.was_elected;
+        has_come || events >= FAULTY_EVENTS + FAULTY_EVENTS_MORE
     }
 
     /// Whether all is done; goes on to the next stage where one is.

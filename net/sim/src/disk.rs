@@ -53,6 +53,12 @@ type Written = VecDeque<(String, u64, u64)>;
 /// So many of them.
 const WRITTEN_MAX: usize = 8;
 
+/// The front of a segment, where the headers of its records are, is no smaller.
+const UNIT_BYTES: u64 = 4096;
+
+/// A number for what is drawn here.
+const MANY: u64 = 100;
+
 impl NodeDisk {
     /// An empty disk on which nothing goes wrong yet.
     pub(crate) fn new(sector_bytes: usize) -> Self {
@@ -106,13 +112,27 @@ impl NodeDisk {
         self.is_cut.set(false);
     }
 
-    /// Some sectors go bad: the first of what was written last, and any others.
-    pub(crate) fn rot(&self, chance: Chance) {
+    /// Some sectors go bad: of what was written last, of each record one, or the first and any others.
+    pub(crate) fn rot(&self, plan: &Plan, chance: Chance) {
         if matches!(self.damage.get(), Damaged::Astray(_)) {
             return;
         }
         self.damage.set(Damaged::Rotten);
         let written = self.written.borrow();
+        if chance.of(MANY).below(2) == 0 {
+            // Of each record no more than the one trace that is in the body of its segment.
+            let body = (plan.log.segment_bytes / 8).max(UNIT_BYTES);
+            let bodies = written
+                .iter()
+                .zip(0..)
+                .filter(|((file, offset, _), _)| file.starts_with("segment-") && *offset >= body);
+            for ((file, offset, bytes), number) in bodies {
+                let chance = chance.of(MANY).of(number);
+                let byte = offset + chance.of(2).below(*bytes);
+                self.spoil(file, byte / self.sector_bytes as u64, chance);
+            }
+            return;
+        }
         let names = self.disk.list().unwrap_or_default();
         for number in 0..chance.of(0).log_uniform(1, 8) {
             let chance = chance.of(1 + number);
@@ -129,15 +149,19 @@ impl NodeDisk {
                 (_, _, Some(file)) => (file, chance.of(2).below(self.disk.sectors(file))),
                 _ => return,
             };
-            let damage = match chance.of(3).below(3) {
-                0 => Damage::Unreadable,
-                1 => Damage::Zeroed,
-                _ => Damage::Flipped {
-                    bit: chance.of(4).bits(),
-                },
-            };
-            self.disk.damage(file, sector, damage);
+            self.spoil(file, sector, chance);
         }
+    }
+
+    fn spoil(&self, file: &str, sector: u64, chance: Chance) {
+        let damage = match chance.of(3).below(3) {
+            0 => Damage::Unreadable,
+            1 => Damage::Zeroed,
+            _ => Damage::Flipped {
+                bit: chance.of(4).bits(),
+            },
+        };
+        self.disk.damage(file, sector, damage);
     }
 }
 

@@ -44,7 +44,7 @@ classes! {
     Reordering = "reordering", 1.0,
     /// A message comes late by up to a second.
     DelayTail = "delay-tail", 0.5,
-    /// The nodes fall into two groups that hear nothing of each other.
+    /// The nodes fall into two groups that hear nothing of each other, perhaps but for one node that is in both.
     Partition = "partition", 0.5,
     /// A node hears others and isn't heard by them, or is heard and hears nothing.
     OneWay = "one-way", 0.2,
@@ -65,14 +65,14 @@ classes! {
     /// A write is refused, or takes only a part.
     FailedWrite = "failed-write", 0.01,
     /// There is no room for another file.
-    DiskFull = "disk-full", 1.0,
+    DiskFull = "disk-full", 5.0,
     /// A write lands in another place than asked for.
     Misdirected = "misdirected", 0.2,
     /// The power of several nodes goes at once.
     Blackout = "blackout", 0.2,
-    /// Who has come to stand or to lead is ousted, and so are those who do after it, some times in a row: most of the
-    /// others are apart from it and choose another, it stands still, it dies, or the power of some goes.
-    Ousting = "ousting", 30.0,
+    /// Who has come to stand or to lead is ousted, and so are those who do after it, some times in a row: others choose
+    /// another while it is apart from them, or stands still, or is down.
+    Ousting = "ousting", 100.0,
     /// When a node has come to stand or to lead, messages of a while ago come, lost then or not.
     Stale = "stale", 30.0,
     /// Sectors go bad while a node is down: they can't be read, or read otherwise than written.

@@ -17,9 +17,6 @@ use crate::world::{Due, Event, World};
 pub(crate) const MILLISECOND_NS: u64 = 1_000_000;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// Those who come to lead are ousted at most so many times in a row.
-const OUSTINGS_MAX: u64 = 32;
-
 impl World {
     /// Something came to a node, which takes it in if it is up and doesn't stand still.
     pub(crate) fn take(&mut self, node: usize, input: Input) -> Result<(), Broken> {
@@ -48,7 +45,7 @@ impl World {
         while let Some(life) = self.awake(node)
             && let Some(input) = life.inbox.pop_front()
         {
-            self.feed(node, input);
+            self.feed(node, input)?;
             self.look_at(node, false)?;
             self.carry_out(node)?;
         }
@@ -56,10 +53,10 @@ impl World {
         Ok(())
     }
 
-    fn feed(&mut self, node: usize, input: Input) {
+    fn feed(&mut self, node: usize, input: Input) -> Result<(), Broken> {
         let now_ns = self.nodes[node].clock.at(self.now_ns);
         let Some(life) = &mut self.nodes[node].life else {
-            return;
+            return Ok(());
         };
         let executor = &mut life.executor;
         match input {
@@ -73,7 +70,7 @@ impl World {
             Input::Tick => executor.tick(now_ns),
             Input::Request { call, bytes } => self.request(node, now_ns, call, &bytes),
         }
-        self.notice_role(node);
+        self.notice_role(node)
     }
 
     /// A client asks.
@@ -105,38 +102,50 @@ impl World {
 
     /// Sees what the voter is doing by now. Who has come to stand or to lead may not get far, and hear what
     /// was said before.
-    fn notice_role(&mut self, node: usize) {
+    fn notice_role(&mut self, node: usize) -> Result<(), Broken> {
         let Some(life) = &mut self.nodes[node].life else {
-            return;
+            return Ok(());
         };
         let role = life.role();
         let before = std::mem::replace(&mut life.role, role);
         let leads = |role| matches!(role, RoleName::Recovering | RoleName::Leader);
         if leads(role) && !leads(before) {
             self.tally.elections += 1;
+            self.propose_own(node)?;
         }
         let has_risen =
             role != before && matches!(role, RoleName::Candidate | RoleName::Recovering);
         if !has_risen {
-            return;
+            return Ok(());
         }
         if let Some(chance) = self.faults.strike(Class::Ousting, node) {
-            let times = chance.of(0).log_uniform(1, OUSTINGS_MAX);
-            let after_ns = self.soon_ns(chance.of(1));
-            let oust = Event::Oust {
-                chance: chance.of(2),
-                times,
-                last: node,
-            };
-            self.after(after_ns, oust);
+            self.begin_ousting(node, chance);
+        }
+        if leads(role) && !self.is_calm() {
+            self.come_to_lead(node);
         }
         if let Some(chance) = self.faults.strike(Class::Stale, node) {
-            for (sent, chance) in self.stale.some(chance) {
+            for (sent, chance) in self.stale.some(self.nodes[node].voter, chance) {
                 let Sent { from, to, message } = sent;
                 let after_ns = self.soon_ns(chance);
                 self.after(after_ns, Event::Message { to, from, message });
             }
         }
+        Ok(())
+    }
+
+    /// Who comes to lead proposes something of its own at once, as hosts do that put on record who leads: so no two leaders ever
+    /// begin with the same.
+    fn propose_own(&mut self, node: usize) -> Result<(), Broken> {
+        let note = [node as u64, self.tally.elections];
+        let note = note.map(u64::to_le_bytes).concat();
+        self.look(Fact::Wanted { command: &note })?;
+        let now_ns = self.nodes[node].clock.at(self.now_ns);
+        if let Some(life) = &mut self.nodes[node].life {
+            // Nobody waits for it, and it may be refused.
+            let _ = life.executor.propose(now_ns, &note);
+        }
+        Ok(())
     }
 
     /// A time within which a node may come to lead, and what it does first may be done.

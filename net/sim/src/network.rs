@@ -26,6 +26,8 @@ struct Cut {
 #[derive(Clone, Copy, Debug, Default)]
 struct Parting {
     group: u16,
+    /// Who hears both, and is heard by both.
+    between: u16,
     until_ns: u64,
     /// Says what the next will be.
     next: Option<(Chance, u64)>,
@@ -34,8 +36,12 @@ struct Parting {
 /// What a fault did to the links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Disturbance {
-    /// The nodes whose bit is set are apart from the others.
-    Parted { group: u16, for_ns: u64 },
+    /// The nodes whose bit is set in `group` are apart from the others, but for those in `between`.
+    Parted {
+        group: u16,
+        between: u16,
+        for_ns: u64,
+    },
     /// One direction of one link is down, or flaps.
     CutOff { from: usize, to: usize, for_ns: u64 },
 }
@@ -119,9 +125,15 @@ impl Network {
             return false;
         }
         let Parting {
-            group, until_ns, ..
+            group,
+            between,
+            until_ns,
+            ..
         } = self.parting;
-        let is_parted = now_ns < until_ns && is_member(group, from) != is_member(group, to);
+        let is_parted = now_ns < until_ns
+            && is_member(group, from) != is_member(group, to)
+            && !is_member(between, from)
+            && !is_member(between, to);
         is_parted
             || self.cuts.iter().any(|cut| {
                 let is_down = cut.period_ns == 0 || (now_ns / cut.period_ns).is_multiple_of(2);
@@ -183,22 +195,43 @@ impl Network {
     fn part(&mut self, now_ns: u64, nodes: usize, chance: Chance, more: u64) -> Disturbance {
         let for_ns = chance.of(1).log_uniform(MILLISECOND_NS, SECOND_NS);
         let group = chance.of(2).bits() as u16 & ((1 << nodes) - 1);
+        // In half of the cases one node is on both sides.
+        let between = match chance.of(5).below(2) {
+            0 => 0,
+            _ => 1 << chance.of(6).below(nodes as u64),
+        };
         self.parting = Parting {
             group,
+            between,
             until_ns: now_ns + for_ns,
             next: more.checked_sub(1).map(|more| (chance.of(4), more)),
         };
-        Disturbance::Parted { group, for_ns }
+        Disturbance::Parted {
+            group,
+            between,
+            for_ns,
+        }
     }
 
-    /// The nodes whose bit is set hear nothing of the others for a while.
-    pub(crate) fn part_off(&mut self, now_ns: u64, group: u16, for_ns: u64) -> Disturbance {
+    /// The nodes whose bit is set in `group` hear nothing of the others for a while; but those in `between` hear all.
+    pub(crate) fn part_off(
+        &mut self,
+        now_ns: u64,
+        group: u16,
+        between: u16,
+        for_ns: u64,
+    ) -> Disturbance {
         self.parting = Parting {
             group,
+            between,
             until_ns: now_ns + for_ns,
             next: None,
         };
-        Disturbance::Parted { group, for_ns }
+        Disturbance::Parted {
+            group,
+            between,
+            for_ns,
+        }
     }
 
     /// Every link is sound from now on, but for those of the nodes whose bit is set in `gone`.

@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) losers: usize,
     /// Whether more is lost than may be: then only safety is asked for.
     pub(crate) exceeds: bool,
+    /// Whether faults end when somebody has just come to lead.
+    pub(crate) ends_with_election: bool,
     /// Between two messages of a link, at least.
     pub(crate) latency_ns: u64,
     pub(crate) sync_ns: u64,
@@ -96,6 +98,7 @@ impl Plan {
             rates,
             losers: if exceeds { nodes } else { (nodes - 1) / 2 },
             exceeds,
+            ends_with_election: chance.of(25).below(2) == 0,
             latency_ns: chance.of(4).log_uniform(20_000, 500_000),
             sync_ns: chance.of(5).log_uniform(20_000, 2_000_000),
             election_ns,
@@ -115,7 +118,7 @@ impl Plan {
             } else {
                 4096
             },
-            snapshot_slots: chance.of(18).log_uniform(4, 512),
+            snapshot_slots: chance.of(18).log_uniform(1, 512),
             save_ns: chance.of(20).log_uniform(100_000, 100_000_000),
             chunk_bytes: chance.of(19).log_uniform(8, 128) as usize,
             keys: chance.of(13).between(1, 4),

@@ -51,14 +51,21 @@ fn told(happening: &Happening<'_>) -> (String, String) {
         Happening::WentOn { node: at } => (node(at.0), "goes on".to_owned()),
         Happening::Crashed { node: at } => (node(at.0), "dies".to_owned()),
         Happening::Started { voter } => (node(voter.node.0), format!("starts, as {voter}")),
-        Happening::Parted { group, for_ns } => (
-            "net".to_owned(),
-            format!(
-                "{} apart from the others for {}",
-                nodes(*group),
-                span(*for_ns)
-            ),
-        ),
+        Happening::Parted {
+            group,
+            between,
+            for_ns,
+        } => {
+            let both = match between {
+                0 => String::new(),
+                _ => format!(", but for {} between", nodes(*between)),
+            };
+            let (group, span) = (nodes(*group), span(*for_ns));
+            (
+                "net".to_owned(),
+                format!("{group} apart from the others{both}, for {span}"),
+            )
+        }
         Happening::CutOff { from, to, for_ns } => (
             "net".to_owned(),
             format!("n{} to n{} down for {}", from.0, to.0, span(*for_ns)),

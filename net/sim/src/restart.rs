@@ -88,7 +88,7 @@ impl World {
         if self.faults.strike(Class::LostDisk, node).is_some() {
             down.disk.replace(&self.faults, node);
         } else if let Some(chance) = self.faults.strike(Class::BitRot, node) {
-            down.disk.rot(chance);
+            down.disk.rot(&self.plan, chance);
         }
     }
 

@@ -46,10 +46,11 @@ impl Stale {
         }
     }
 
-    /// Some of them, each with the numbers that say when it comes. The newer the likelier.
-    pub(crate) fn some(&self, chance: Chance) -> Vec<(Sent, Chance)> {
+    /// Some of them, or of those for `to`, each with the numbers that say when it comes. The newer the likelier.
+    pub(crate) fn some(&self, to: Voter, chance: Chance) -> Vec<(Sent, Chance)> {
+        let is_for_all = chance.of(COME_MAX + 1).below(2) == 0;
         let kept = self.kept.iter().flatten();
-        let kept: Vec<&Sent> = kept.collect();
+        let kept: Vec<&Sent> = kept.filter(|sent| is_for_all || sent.to == to).collect();
         let count = match kept.len() {
             0 => 0,
             _ => chance.of(0).log_uniform(1, COME_MAX),
@@ -93,7 +94,7 @@ mod tests {
         }
         let mut rounds = Vec::new();
         for seed in 0..1000 {
-            for (sent, _) in stale.some(Chance::new(seed)) {
+            for (sent, _) in stale.some(voter(1), Chance::new(seed)) {
                 let Message::Aye { ballot } = sent.message else {
                     unreachable!("none other was sent");
                 };
@@ -113,7 +114,7 @@ mod tests {
     fn where_none_comes_none_is_kept() {
         let mut stale = Stale::new(false);
         stale.keep(voter(0), voter(1), &aye(1));
-        assert!(stale.some(Chance::new(0)).is_empty());
-        assert!(Stale::new(true).some(Chance::new(0)).is_empty());
+        assert!(stale.some(voter(1), Chance::new(0)).is_empty());
+        assert!(Stale::new(true).some(voter(1), Chance::new(0)).is_empty());
     }
 }

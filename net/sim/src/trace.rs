@@ -30,7 +30,11 @@ pub(crate) enum Happening<'a> {
     /// A node started, with what its disk kept.
     Started { voter: Voter },
     /// The nodes whose bit is set hear nothing of the others, nor are heard.
-    Parted { group: u16, for_ns: u64 },
+    Parted {
+        group: u16,
+        between: u16,
+        for_ns: u64,
+    },
     /// One link is down.
     CutOff {
         from: NodeId,

@@ -18,6 +18,7 @@ use crate::invariant::equal_states::EqualStates;
 use crate::invariant::{Broken, Fact, Invariants};
 use crate::network::{Disturbance, Network};
 use crate::node::{Input, Node};
+use crate::ousting::Ousting;
 use crate::plan::Plan;
 use crate::queue::Queue;
 use crate::stale::Stale;
@@ -55,14 +56,12 @@ pub(crate) enum Event {
     Due { node: usize, life: u32, due: Due },
     /// A node starts.
     Start { node: usize },
-    /// Who leads is ousted, so many times in a row; `last` was before.
-    Oust {
-        chance: Chance,
-        times: u64,
-        last: usize,
-    },
+    /// Who leads is ousted.
+    Oust { timer: u64 },
     /// Links and clocks have an occasion to go wrong.
     Disturb,
+    /// Somebody came to lead when faults could have ended.
+    Elected,
 }
 
 /// What is due in the life of a node.
@@ -82,9 +81,6 @@ pub(crate) enum Due {
     Saved,
 }
 
-/// Faults strike for so many events; then a quorum heals.
-pub(crate) const FAULTY_EVENTS: u64 = 20_000;
-
 /// A run of so many events goes in circles: far more than any that gets on.
 pub(crate) const EVENTS_MAX: u64 = 20_000_000;
 
@@ -100,6 +96,7 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) network: Network,
     pub(crate) stale: Stale,
+    pub(crate) ousting: Ousting,
     pub(crate) configuration: Configuration,
     pub(crate) clients: Vec<Client>,
     pub(crate) registers: History<Register>,
@@ -111,6 +108,8 @@ pub(crate) struct World {
     invariants: Option<Invariants>,
     pub(crate) trace: Trace,
     pub(crate) tally: Tally,
+    /// Whether somebody came to lead when faults could have ended.
+    pub(crate) was_elected: bool,
     pub(crate) stage: Stage,
     /// When the stage must have ended; before faults have ceased of no meaning.
     pub(crate) stage_until_ns: u64,
@@ -150,6 +149,7 @@ impl World {
             clients: clients.collect(),
             network: Network::new(chance.of(0x4000), &plan),
             stale: Stale::new(faults.may_strike(Class::Stale)),
+            ousting: Ousting::none(chance),
             plan,
             chance,
             faults,
@@ -164,6 +164,7 @@ impl World {
             frontier: Slot::NONE,
             trace: Trace::new(tail_from),
             tally: Tally::default(),
+            was_elected: false,
             stage: Stage::Faulty,
             stage_until_ns: 0,
             healed: Vec::new(),
@@ -186,7 +187,7 @@ impl World {
             if self.trace.events() > events_max {
                 return Err(Failure::Liveness(format!("{events_max} events and no end")));
             }
-            if !self.is_calm() && self.trace.events() >= FAULTY_EVENTS {
+            if !self.is_calm() && self.is_enough() {
                 if self.plan.exceeds {
                     return Ok(());
                 }
@@ -219,16 +220,13 @@ impl World {
                     return self.come_to(node, due);
                 }
             }
-            Event::Oust {
-                chance,
-                times,
-                last,
-            } => {
+            Event::Oust { timer } => {
                 if !self.is_calm() {
-                    self.oust(chance, times, last);
+                    return self.oust(timer);
                 }
             }
             Event::Start { node } => return self.start(node),
+            Event::Elected => self.was_elected = true,
             Event::Disturb => {
                 if !self.is_calm() {
                     self.disturb();
@@ -298,7 +296,15 @@ impl World {
 
     pub(crate) fn note_disturbance(&mut self, disturbance: Disturbance) {
         self.note(match disturbance {
-            Disturbance::Parted { group, for_ns } => Happening::Parted { group, for_ns },
+            Disturbance::Parted {
+                group,
+                between,
+                for_ns,
+            } => Happening::Parted {
+                group,
+                between,
+                for_ns,
+            },
             Disturbance::CutOff { from, to, for_ns } => Happening::CutOff {
                 from: NodeId(from as u16),
                 to: NodeId(to as u16),

@@ -44,7 +44,7 @@ fn a_cut_at_each_operation_of_a_workload_is_survived() {
 #[test]
 fn planted_bugs_are_found() {
     find_each::<Node>(&[
-        (Bug::BallotAndVoterInTwoWrites, Trouble::None),
+        (Bug::PromiseBeforeDurable, Trouble::None),
         (Bug::CorruptMiddleReadAsEnd, Trouble::Damage),
         (Bug::RecycledRecordTaken, Trouble::None),
         (Bug::SyncRetried, Trouble::FailedSyncs),

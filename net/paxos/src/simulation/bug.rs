@@ -30,7 +30,7 @@ named! {
     CanvasserSaysNoAye = "canvasser-says-no-aye",
     /// A new leader puts what clients ask for into the first slots that aren't decided.
     NewProposedBeforeTheRecovered = "new-proposed-before-the-recovered",
-    /// A candidate that steps down in its round forgets for whom it voted in it.
+    /// Who steps down in a round, also when it promises another's ballot, forgets for whom it voted in it.
     VoteClearedOnStepDown = "vote-cleared-on-step-down",
     /// A promise that comes when its ballot leads already begins the ballot anew.
     DecidedGoesBackOnALatePromise = "decided-goes-back-on-a-late-promise",
@@ -56,18 +56,18 @@ named! {
     BallotsComparedByRound = "ballots-compared-by-round",
     /// To accept the same entry in a higher ballot is not put on record.
     RevoteNotPersisted = "revote-not-persisted",
-    /// A promise leaves before it is durable.
+    /// A promise leaves before it is durable, and nobody makes it so.
     PromiseBeforeDurable = "promise-before-durable",
     /// An acceptance leaves before it is durable.
     AcceptedBeforeDurable = "accepted-before-durable",
     /// The leader counts its own acceptance before it is durable.
     OwnVoteBeforeDurable = "own-vote-before-durable",
-    /// A ballot is used before it is durable that it was: after a restart it is used again.
+    /// A candidate doesn't put its ballot on record: after a restart it uses it again.
     BallotReusedAfterRestart = "ballot-reused-after-restart",
     /// A Commit decides whatever was accepted in the slot, of another ballot too.
     CommitBlessesAStaleVote = "commit-blesses-a-stale-vote",
-    /// A ballot's voter and its round are made durable one after the other.
-    BallotAndVoterInTwoWrites = "ballot-and-voter-in-two-writes",
+    /// Where something else is accepted, first the ballot is put on record, with what was accepted before; then the whole.
+    BallotAndVoteInTwoWrites = "ballot-and-vote-in-two-writes",
     /// A record that can't be read in the middle of the log is taken for its end.
     CorruptMiddleReadAsEnd = "corrupt-middle-read-as-end",
     /// Where what is decided can't be read any more, what was accepted there before is taken for it.
@@ -105,8 +105,6 @@ named! {
     FetchedTwiceDecidedTwice = "fetched-twice-decided-twice",
     /// What is learned from others is not put on record, though that it is decided is.
     LearnedNotRecorded = "learned-not-recorded",
-    /// That a slot is decided is put on record before what it holds is durable.
-    DecidedRecordedBeforeDurable = "decided-recorded-before-durable",
     /// A snapshot takes the place of a state that is further.
     OlderSnapshotRestored = "older-snapshot-restored",
     /// What was accepted above a snapshot is forgotten when that is installed.
@@ -121,8 +119,6 @@ named! {
     TrimmedAheadOfTheSnapshot = "trimmed-ahead-of-the-snapshot",
     /// Who asks for what is trimmed is told what comes after, as if that came next.
     FetchSkipsTheTrimmed = "fetch-skips-the-trimmed",
-    /// A leader that asks to accept what is trimmed gets no answer.
-    AcceptOfTrimmedNotAnswered = "accept-of-trimmed-not-answered",
     /// What a snapshot holds already is applied again at a start.
     AppliedAgainAfterASnapshot = "applied-again-after-a-snapshot",
     /// A leader answers from its own state what is only read.
