@@ -92,8 +92,8 @@ impl Leader {
         if ballot != self.ballot {
             reach(Mark::AcceptedOfAnotherBallot);
             let open = self.open_mut(slot);
-            let is_open = open.is_some_and(|open| !open.accepted.contains(index));
-            if !is_open || !planted(Bug::AcceptedOfAnotherBallotCounted) {
+            let would_count = open.is_some_and(|open| !open.accepted.contains(index));
+            if !would_count || !planted(Bug::AcceptedOfAnotherBallotCounted) {
                 return;
             }
         }

@@ -107,19 +107,19 @@ impl Replica {
             reach(Mark::AcceptOfAnotherThanDecided);
             return;
         }
-        let other = self
+        let half = self
             .acceptor
             .vote(slot)
             .filter(|last| last.entry != *entry && planted(Bug::BallotAndVoteInTwoWrites));
-        let other = other.cloned();
+        let half = half.cloned();
         match self.acceptor.accept(ballot, slot, entry) {
             Err(TooLate(_)) => {
                 reach(Mark::AcceptRefused);
                 self.refuse(from, ballot);
             }
             Ok(is_new) => {
-                if let Some(other) = other {
-                    let vote = Vote { ballot, ..other };
+                if let Some(half) = half {
+                    let vote = Vote { ballot, ..half };
                     self.persist(now_ns, Record::Accepted { slot, vote });
                 }
                 let entry = entry.clone();

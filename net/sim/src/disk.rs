@@ -56,8 +56,8 @@ const WRITTEN_MAX: usize = 8;
 /// The front of a segment, where the headers of its records are, is no smaller.
 const UNIT_BYTES: u64 = 4096;
 
-/// A number for what is drawn here.
-const MANY: u64 = 100;
+/// What numbers are drawn for: whether the bodies of batches rot, and how.
+const BODIES: u64 = 100;
 
 impl NodeDisk {
     /// An empty disk on which nothing goes wrong yet.
@@ -112,22 +112,23 @@ impl NodeDisk {
         self.is_cut.set(false);
     }
 
-    /// Some sectors go bad: of what was written last, of each record one, or the first and any others.
+    /// Some sectors go bad: of each of the batches written last, one of its body; or one of what was written last, and any
+    /// others.
     pub(crate) fn rot(&self, plan: &Plan, chance: Chance) {
         if matches!(self.damage.get(), Damaged::Astray(_)) {
             return;
         }
         self.damage.set(Damaged::Rotten);
         let written = self.written.borrow();
-        if chance.of(MANY).below(2) == 0 {
-            // Of each record no more than the one trace that is in the body of its segment.
+        if chance.of(BODIES).below(2) == 0 {
+            // Not of the front, too, where the other traces of the same are.
             let body = (plan.log.segment_bytes / 8).max(UNIT_BYTES);
             let bodies = written
                 .iter()
                 .zip(0..)
                 .filter(|((file, offset, _), _)| file.starts_with("segment-") && *offset >= body);
             for ((file, offset, bytes), number) in bodies {
-                let chance = chance.of(MANY).of(number);
+                let chance = chance.of(BODIES).of(number);
                 let byte = offset + chance.of(2).below(*bytes);
                 self.spoil(file, byte / self.sector_bytes as u64, chance);
             }

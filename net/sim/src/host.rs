@@ -121,7 +121,7 @@ impl World {
         if let Some(chance) = self.faults.strike(Class::Ousting, node) {
             self.begin_ousting(node, chance);
         }
-        if leads(role) && !self.is_calm() {
+        if role == RoleName::Recovering && !self.is_calm() {
             self.come_to_lead(node);
         }
         if let Some(chance) = self.faults.strike(Class::Stale, node) {
@@ -134,15 +134,15 @@ impl World {
         Ok(())
     }
 
-    /// Who comes to lead proposes something of its own at once, as hosts do that put on record who leads: so no two leaders ever
-    /// begin with the same.
+    /// Who comes to lead asks for something of its own at once, as hosts do that put on record who leads: so what two leaders
+    /// propose is never all the same.
     fn propose_own(&mut self, node: usize) -> Result<(), Broken> {
         let note = [node as u64, self.tally.elections];
         let note = note.map(u64::to_le_bytes).concat();
         self.look(Fact::Wanted { command: &note })?;
         let now_ns = self.nodes[node].clock.at(self.now_ns);
         if let Some(life) = &mut self.nodes[node].life {
-            // Nobody waits for it, and it may be refused.
+            // Nobody waits for it.
             let _ = life.executor.propose(now_ns, &note);
         }
         Ok(())

@@ -22,7 +22,8 @@ struct Cut {
     until_ns: u64,
 }
 
-/// Two groups of nodes that hear nothing of each other, for a while; then two others, so many times more.
+/// Two groups of nodes that hear nothing of each other, for a while, but for those between; then two others, so many times
+/// more.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parting {
     group: u16,
@@ -200,17 +201,9 @@ impl Network {
             0 => 0,
             _ => 1 << chance.of(6).below(nodes as u64),
         };
-        self.parting = Parting {
-            group,
-            between,
-            until_ns: now_ns + for_ns,
-            next: more.checked_sub(1).map(|more| (chance.of(4), more)),
-        };
-        Disturbance::Parted {
-            group,
-            between,
-            for_ns,
-        }
+        let parted = self.part_off(now_ns, group, between, for_ns);
+        self.parting.next = more.checked_sub(1).map(|more| (chance.of(4), more));
+        parted
     }
 
     /// The nodes whose bit is set in `group` hear nothing of the others for a while; but those in `between` hear all.

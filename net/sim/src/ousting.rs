@@ -14,7 +14,7 @@ use crate::world::{Event, World};
 const TIMES_MAX: u64 = 64;
 
 /// Who is to be ousted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Ousting {
     chance: Chance,
     /// How many more.
@@ -52,8 +52,8 @@ impl World {
             chance,
             left: chance.of(0).log_uniform(1, TIMES_MAX),
             draws: 0,
+            timer: self.ousting.timer,
             last: node,
-            ..self.ousting
         };
         let after_ns = self.soon_ns(chance.of(2));
         self.oust_after(after_ns);
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// The node has come to lead. If it is to be ousted, what it proposes until then mostly reaches less than a quorum, and some
-    /// of those who elected it may forget what wasn't durable.
+    /// of the others may forget what wasn't durable.
     pub(crate) fn come_to_lead(&mut self, node: usize) {
         let chance = self.ousting.draw();
         if self.trace.events() >= FAULTY_EVENTS {
@@ -118,7 +118,7 @@ impl World {
                 self.depose(node, reign_ns, how)?;
                 let somebody_leads = (0..self.nodes.len()).any(|node| self.leads(node));
                 if somebody_leads && how.of(7).below(4) > 0 {
-                    // Nobody need be elected first.
+                    // Sooner than that: nobody need be elected first.
                     let after_ns = self.a_round_or_more_ns(how.of(8));
                     self.oust_after(after_ns);
                 }
@@ -127,7 +127,7 @@ impl World {
         Ok(())
     }
 
-    /// A majority, mostly without the node, goes on without the others; or each of two that have one node in common does.
+    /// A majority, mostly without the node, goes on without the others; or two halves do that have one node in common.
     fn depose(&mut self, node: usize, for_ns: u64, chance: Chance) -> Result<(), Broken> {
         let mut order = self.in_any_order(chance.of(1));
         if chance.of(2).below(4) > 0 {
@@ -160,7 +160,7 @@ impl World {
         Ok(())
     }
 
-    /// What the node says reaches a minority at most.
+    /// What the node says reaches less than a quorum.
     fn confine(&mut self, node: usize, chance: Chance) {
         let mut order = self.in_any_order(chance.of(1));
         order.retain(|other| *other != node);

@@ -29,7 +29,7 @@ pub(crate) enum Happening<'a> {
     Crashed { node: NodeId },
     /// A node started, with what its disk kept.
     Started { voter: Voter },
-    /// The nodes whose bit is set hear nothing of the others, nor are heard.
+    /// The nodes whose bit is set in `group` hear nothing of the others, nor are heard, but for those in `between`.
     Parted {
         group: u16,
         between: u16,

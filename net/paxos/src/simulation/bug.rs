@@ -2,8 +2,8 @@
 //! it, or in the host that carries out its effects.
 
 named! {
-    /// A bug that can be planted: one condition or line of the code changed. The simulator must find each. Named as on the
-    /// command line.
+    /// A bug that can be planted: a condition of the code changed, or a few lines at most. The simulator must find each. Named
+    /// as on the command line.
     Bug:
 
     /// A promise that comes twice counts for another voter too.
@@ -30,7 +30,8 @@ named! {
     CanvasserSaysNoAye = "canvasser-says-no-aye",
     /// A new leader puts what clients ask for into the first slots that aren't decided.
     NewProposedBeforeTheRecovered = "new-proposed-before-the-recovered",
-    /// Who steps down in a round, also when it promises another's ballot, forgets for whom it voted in it.
+    /// Who steps down, promises another's ballot or turns to another leader forgets for whom it voted in the round that it
+    /// promised.
     VoteClearedOnStepDown = "vote-cleared-on-step-down",
     /// A promise that comes when its ballot leads already begins the ballot anew.
     DecidedGoesBackOnALatePromise = "decided-goes-back-on-a-late-promise",
@@ -56,7 +57,7 @@ named! {
     BallotsComparedByRound = "ballots-compared-by-round",
     /// To accept the same entry in a higher ballot is not put on record.
     RevoteNotPersisted = "revote-not-persisted",
-    /// A promise leaves before it is durable, and nobody makes it so.
+    /// A promise leaves before it is durable: nobody waits for the disk, and the vote is never synced.
     PromiseBeforeDurable = "promise-before-durable",
     /// An acceptance leaves before it is durable.
     AcceptedBeforeDurable = "accepted-before-durable",
