@@ -107,11 +107,7 @@ impl Replica {
             reach(Mark::AcceptOfAnotherThanDecided);
             return;
         }
-        let half = self
-            .acceptor
-            .vote(slot)
-            .filter(|last| last.entry != *entry && planted(Bug::BallotAndVoteInTwoWrites));
-        let half = half.cloned();
+        let half = self.something_else(slot, entry);
         match self.acceptor.accept(ballot, slot, entry) {
             Err(TooLate(_)) => {
                 reach(Mark::AcceptRefused);
@@ -129,6 +125,15 @@ impl Replica {
                 }
             }
         }
+    }
+
+    /// For a planted bug only: what was accepted in `slot` before, if that was something else.
+    fn something_else(&self, slot: Slot, entry: &Entry) -> Option<Vote> {
+        if !cfg!(feature = "simulation") {
+            return None;
+        }
+        let last = self.acceptor.vote(slot)?;
+        (last.entry != *entry && planted(Bug::BallotAndVoteInTwoWrites)).then(|| last.clone())
     }
 
     /// Whether an acceptance of `slot` would be more than can be taken on.
