@@ -234,3 +234,24 @@ impl Network {
         self.gone = gone;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Mix;
+
+    #[test]
+    fn who_is_between_two_groups_hears_both_and_is_heard_by_both() {
+        let plan = Plan::new(0, &Mix::none(), Some(3));
+        let mut network = Network::new(Chance::new(0), &plan);
+        let cut = |network: &Network, now_ns| {
+            let links = [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)];
+            links.map(|(from, to)| network.is_cut(now_ns, from, to))
+        };
+        network.part_off(0, 0b001, 0, 10);
+        assert_eq!(cut(&network, 9), [true, true, true, true, false, false]);
+        network.part_off(0, 0b001, 0b010, 10);
+        assert_eq!(cut(&network, 9), [false, false, true, true, false, false]);
+        assert_eq!(cut(&network, 10), [false; 6]);
+    }
+}
